@@ -1,0 +1,156 @@
+//! `pintle.dev/v1alpha1` Plugin: installs a component and grants it rights.
+
+use kube_derive::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{special_resource::free_form, status::Condition};
+
+/// A WASM component, where it comes from, and what it may do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
+#[kube(
+    group = "pintle.dev",
+    version = "v1alpha1",
+    kind = "Plugin",
+    plural = "plugins",
+    status = "PluginStatus",
+    crates(kube_core = "::kube_core"),
+    doc = "Plugin installs a WebAssembly component and grants it rights",
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Digest","type":"string","jsonPath":".status.digest"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
+)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginSpec {
+    /// `oci://registry/name:tag` or `…@sha256:…`.
+    pub image: String,
+    /// When the registry is asked again.
+    #[serde(default)]
+    pub pull_policy: PullPolicy,
+    /// Secrets of type `kubernetes.io/dockerconfigjson`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pull_secrets: Vec<SecretName>,
+    /// Given to the plugin on each call.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(schema_with = "free_form")]
+    pub config: Map<String, Value>,
+    /// What it may read and return.
+    #[serde(default)]
+    pub grants: Grants,
+    /// What one call may use.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Offers WASI to the guest: still no files, no network, no real clock.
+    #[serde(default)]
+    pub wasi: bool,
+}
+
+/// When the registry is asked again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum PullPolicy {
+    /// When the digest is not in the cache.
+    #[default]
+    IfNotPresent,
+    /// At each start, and when the Plugin changes.
+    Always,
+    /// Only from the cache.
+    Never,
+}
+
+/// A Secret in a namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SecretName {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// What a plugin may read and return.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Grants {
+    /// Objects it may read besides those of the release.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<ReadGrant>,
+    /// Pods whose logs it may read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub logs: Vec<LogGrant>,
+}
+
+/// Kinds, and where and how much of them, a plugin may read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadGrant {
+    /// Groups; `""` is the core API.
+    pub api_groups: Vec<String>,
+    /// Kinds in the singular; a wildcard is refused.
+    pub kinds: Vec<String>,
+    /// Namespaces; empty for all, `$release` for the release's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
+    /// Names; empty for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Label selector that objects must match.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label_selector: String,
+    /// Dotted paths; empty for the whole object.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
+}
+
+/// Pods whose logs a plugin may read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LogGrant {
+    /// Namespaces; empty for all, `$release` for the release's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
+    /// Label selector that pods must match.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label_selector: String,
+}
+
+/// What one call of a plugin may use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Limits {
+    /// Linear memory, as `64Mi`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub memory: String,
+    /// Wall time of a call, as `2s`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub timeout: String,
+}
+
+/// What is known about a plugin.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginStatus {
+    /// The generation this status was concluded from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The image string that `digest` was resolved from.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub image: String,
+    /// `sha256:…` of the manifest in the registry.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub digest: String,
+    /// Name and version in the plugin's own manifest.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// Functions it offers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exports: Vec<String>,
+    /// Abilities of the host it uses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub imports: Vec<String>,
+    /// Rights its manifest asks for that no grant gives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// `Pulled`, `Granted`, `Ready`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}

@@ -1,0 +1,195 @@
+//! `pintle.dev/v1alpha1` Watch: binds a vendor's kind to a chart.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube_derive::CustomResource;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{special_resource::free_form, status::Condition};
+
+/// One vendor's kind, and the chart each of its objects becomes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
+#[kube(
+    group = "pintle.dev",
+    version = "v1alpha1",
+    kind = "Watch",
+    plural = "watches",
+    status = "WatchStatus",
+    crates(kube_core = "::kube_core"),
+    doc = "Watch binds a vendor's kind to a chart",
+    printcolumn = r#"{"name":"Kind","type":"string","jsonPath":".spec.kind"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Releases","type":"integer","jsonPath":".status.releases"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
+)]
+#[serde(rename_all = "camelCase")]
+pub struct WatchSpec {
+    /// Group of the vendor's kind.
+    pub group: String,
+    /// Version of the vendor's kind.
+    pub version: String,
+    /// The vendor's kind in the singular.
+    pub kind: String,
+    /// The chart each object becomes.
+    pub chart: WatchChart,
+    /// Release name as a template over the owner; empty: the owner's name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub release_name: String,
+    /// Namespace of the release; empty: the owner's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub target_namespace: String,
+    /// Values over those of the owner; keys may be dotted paths.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(schema_with = "free_form")]
+    pub override_values: Map<String, Value>,
+    /// How many owners are worked on at once; absent: one for each processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_concurrent_reconciles: Option<u32>,
+    /// Owners that count; empty: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "label_selector")]
+    pub selector: Option<LabelSelector>,
+    /// How long each state may take, as `5m`; empty: without end.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub timeout: String,
+    /// What happens when live objects differ; default: they are repaired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift_detection: Option<DriftDetection>,
+    /// Revisions that are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_max: Option<u32>,
+    /// When an object that exists already is taken over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adopt: Option<Adopt>,
+    /// Account whose rights the releases are limited to.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub service_account_name: String,
+}
+
+/// A chart for a [`Watch`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WatchChart {
+    /// Name of the chart in the repository's index.
+    pub name: String,
+    /// A version or a range, resolved as Helm does; empty: the newest.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// Where the chart is.
+    pub repository: WatchRepository,
+    /// `sha256:…` that the archive must have.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub digest: String,
+}
+
+/// A chart repository for a [`Watch`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WatchRepository {
+    /// `cm://namespace/name`, `file:///folder`, `http(s)://…`, `oci://…`.
+    pub url: String,
+}
+
+/// What happens when live objects differ from what was applied.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DriftDetection {
+    /// Repair, tell, or neither.
+    #[serde(default)]
+    pub mode: DriftMode,
+}
+
+/// Repair, tell, or neither.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum DriftMode {
+    /// Differences are repaired.
+    #[default]
+    Enabled,
+    /// Differences are told.
+    Warn,
+    /// Nobody looks.
+    Disabled,
+}
+
+/// When an object that exists already is taken over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Adopt {
+    /// Never.
+    Never,
+    /// When it carries no mark of another owner, or marks of Helm or SRO for this very release.
+    #[default]
+    IfUnowned,
+    /// Always.
+    Force,
+}
+
+/// Values from a ConfigMap or a Secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ValuesFrom {
+    /// `ConfigMap` or `Secret`.
+    pub kind: ValuesKind,
+    /// Its name, in the release's namespace.
+    pub name: String,
+    /// Key inside it; empty: `values.yaml`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub values_key: String,
+    /// Whether it may be absent.
+    #[serde(default)]
+    pub optional: bool,
+}
+
+/// Where values come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ValuesKind {
+    /// A ConfigMap.
+    ConfigMap,
+    /// A Secret.
+    Secret,
+}
+
+/// What is known about a watch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WatchStatus {
+    /// The generation this status was concluded from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Owners that count.
+    #[serde(default)]
+    pub releases: u32,
+    /// `Ready`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// Status of an owner of a vendor's kind, in the fields we write; the vendor's own survive.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnerStatus {
+    /// Conditions by type.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// What does not belong to us.
+    #[serde(flatten)]
+    pub rest: BTreeMap<String, Value>,
+}
+
+fn label_selector(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "matchLabels": {"type": "object", "additionalProperties": {"type": "string"}},
+            "matchExpressions": {"type": "array", "items": {
+                "type": "object",
+                "required": ["key", "operator"],
+                "properties": {
+                    "key": {"type": "string"},
+                    "operator": {"type": "string"},
+                    "values": {"type": "array", "items": {"type": "string"}}
+                }
+            }}
+        }
+    })
+}
