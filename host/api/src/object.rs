@@ -133,6 +133,19 @@ impl Object {
         Ok(Self { json })
     }
 
+    /// An object that has nothing but its name.
+    #[must_use]
+    pub fn default_of(api_version: &str, kind: &str, name: &str) -> Self {
+        let text = |text: &str| Value::from(text);
+        let metadata = Map::from_iter([("name".to_owned(), text(name))]);
+        let json = Map::from_iter([
+            ("apiVersion".to_owned(), text(api_version)),
+            ("kind".to_owned(), text(kind)),
+            ("metadata".to_owned(), Value::Object(metadata)),
+        ]);
+        Self { json }
+    }
+
     /// The whole object.
     #[must_use]
     pub fn json(&self) -> &Map<String, Value> {

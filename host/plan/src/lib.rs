@@ -1,1 +1,35 @@
-//! Placeholder.
+//! One way to decide: what a release needs next, as data, from what is known now.
+//!
+//! [`decide`] takes rendered states, the memory of the release, answers of this pass and facts
+//! about the cluster, and gives the next steps. It writes nothing and knows no clock: the caller
+//! executes the steps, adds the answers, and asks again.
+
+pub mod build;
+mod compare;
+mod decide;
+mod dress;
+mod gate;
+mod memory;
+mod outcome;
+mod pool;
+mod ready;
+mod refusal;
+mod removal;
+mod report;
+mod runtime;
+mod state;
+
+pub use compare::{fields_mark, rendered_mark};
+pub use decide::decide;
+pub use dress::{Dress, DressError, Flavor, dress};
+pub use gate::{Gate, GateError, Term, parse_gate, parse_wait};
+pub use memory::{Demand, Known, Memory, Pass, SCHEMA};
+pub use outcome::{Apply, ApplyMode, Call, CallAnswer, CallKey, Delete, Plan, StateView, Step};
+pub use pool::{Pool, Pools, affinity_suffix, fnv1a};
+pub use ready::{has_rule, judge};
+pub use refusal::{Cause, Refusal, verdict_of};
+pub use removal::decide_removal;
+pub use report::{ConditionSet, StatusInput, special_resource_status, states_status, watch_status};
+pub use runtime::{RuntimeFacts, observe_runtime};
+
+pub use state::{Answers, Input, PoolInput, REST, Release, RenderFault, Rendered, StateInput};

@@ -1,0 +1,198 @@
+//! How a live object stands to what shall be.
+
+use std::sync::Arc;
+
+use pintle_api::{Answer, Blocker, Object, Verdict, names, watch::Adopt};
+use serde_json::Value;
+
+use crate::{ApplyMode, Input, fnv1a};
+
+/// How a live object stands to a rendered one.
+#[derive(Debug)]
+pub(crate) enum Standing {
+    /// Nobody has looked yet.
+    NotYet,
+    /// It is as it shall be.
+    InSync(Arc<Object>),
+    /// It must be written.
+    Write(ApplyMode),
+    /// It must not be written.
+    Held(Verdict),
+}
+
+/// Mark of an object as it was rendered; independent of the order of keys.
+#[must_use]
+pub fn rendered_mark(object: &Object) -> String {
+    let mut text = String::new();
+    object.json().iter().collect::<std::collections::BTreeMap<_, _>>().iter().for_each(|(key, value)| {
+        text.push_str(key);
+        write_canonical(value, &mut text);
+    });
+    format!("{:x}", fnv1a(text.as_bytes()))
+}
+
+/// Mark of the fields the server holds for us; empty when it holds none.
+///
+/// A field somebody else changed has left our entry, so the mark differs; values are never compared,
+/// since a server may write `1000m` as `1`.
+#[must_use]
+pub fn fields_mark(object: &Object) -> String {
+    let entries = object.at("/metadata/managedFields").and_then(Value::as_array);
+    let ours = entries.into_iter().flatten().filter(|entry| {
+        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+        text("manager") == names::MANAGER && text("operation") == "Apply" && text("subresource").is_empty()
+    });
+    let mut text = String::new();
+    for fields in ours.filter_map(|entry| entry.get("fieldsV1")) {
+        write_canonical(fields, &mut text);
+    }
+    if text.is_empty() { text } else { format!("{:x}", fnv1a(text.as_bytes())) }
+}
+
+/// Compares a rendered object with the live one of the same name.
+pub(crate) fn compare(input: &Input<'_>, rendered: &Object) -> Standing {
+    let reference = rendered.reference();
+    let live = match input.answers.written.get(&reference) {
+        Some(written) => Answer::Found(Arc::clone(written)),
+        None => input.facts.get(&reference),
+    };
+    match live {
+        Answer::NotYet => Standing::NotYet,
+        Answer::Missing => Standing::Write(ApplyMode::Create),
+        Answer::KindUnknown => Standing::Held(Verdict::pending(kind_unknown(rendered))),
+        Answer::Denied(why) => {
+            Standing::Held(Verdict::transient(Blocker::new("Forbidden", why).on(reference)))
+        }
+        Answer::Found(live) if live.is_terminating() => Standing::Held(Verdict::pending(terminating(&live))),
+        Answer::Found(live) => compare_found(input, rendered, live),
+    }
+}
+
+fn compare_found(input: &Input<'_>, rendered: &Object, live: Arc<Object>) -> Standing {
+    if live.label(names::OWNER) != Some(&input.release.owner_uid) {
+        return match foreign_owner(input, &live) {
+            None => Standing::Write(ApplyMode::Adopt),
+            Some(owner) => Standing::Held(Verdict::fatal(owned_by_other(&live, &owner))),
+        };
+    }
+    let known = input.memory.known(&rendered.reference());
+    let is_as_rendered = known.is_some_and(|known| known.rendered == rendered_mark(rendered));
+    let is_as_applied = known.is_some_and(|known| known.fields == fields_mark(&live));
+    if is_as_rendered && (is_as_applied || input.release.leaves_drift) {
+        Standing::InSync(live)
+    } else {
+        Standing::Write(ApplyMode::Repair)
+    }
+}
+
+/// Who owns a live object that does not carry our mark; nothing when it may be taken over.
+fn foreign_owner(input: &Input<'_>, live: &Object) -> Option<String> {
+    let release = input.release;
+    if release.adopt == Adopt::Force {
+        return None;
+    }
+    if let Some(helm) = live.annotation(names::HELM_RELEASE_NAME) {
+        let namespace = live.annotation(names::HELM_RELEASE_NAMESPACE).unwrap_or_default();
+        let is_this_release = helm == release.name && namespace == release.namespace;
+        return (!is_this_release).then(|| format!("Helm release {namespace}/{helm}"));
+    }
+    if let Some(owner) = live.annotation(names::OWNED_BY).or_else(|| live.label(names::OWNER)) {
+        return Some(owner.to_owned());
+    }
+    if let Some((owner, uid)) = controller_of(live) {
+        return (uid != release.owner_uid).then_some(owner);
+    }
+    if let Some(manager) = live.label(names::MANAGED_BY).filter(|manager| *manager != "Helm") {
+        return Some(format!("a manager called {manager}"));
+    }
+    (release.adopt == Adopt::Never).then(|| "somebody else".to_owned())
+}
+
+fn controller_of(live: &Object) -> Option<(String, String)> {
+    let owners = live.at("/metadata/ownerReferences")?.as_array()?;
+    let controller =
+        owners.iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
+    let text = |field: &str| controller.get(field).and_then(Value::as_str).unwrap_or_default();
+    Some((format!("{} {}", text("kind"), text("name")), text("uid").to_owned()))
+}
+
+fn owned_by_other(live: &Object, owner: &str) -> Blocker {
+    let message = format!(
+        "it exists and belongs to {owner}; delete it, rename ours in the chart, or set `adopt: Force` on the \
+         owner of this release"
+    );
+    Blocker::new("OwnedByOther", message).on(live.reference())
+}
+
+pub(crate) fn kind_unknown(rendered: &Object) -> Blocker {
+    let message = format!(
+        "the cluster does not serve {}; install its CustomResourceDefinition or the operator that brings it",
+        rendered.gvk()
+    );
+    Blocker::new("KindNotInstalled", message).on(rendered.reference())
+}
+
+pub(crate) fn terminating(live: &Object) -> Blocker {
+    let finalizers = live.at("/metadata/finalizers").and_then(Value::as_array);
+    let names: Vec<_> = finalizers.into_iter().flatten().filter_map(Value::as_str).collect();
+    let message = if names.is_empty() {
+        "it is being deleted".to_owned()
+    } else {
+        format!("it is being deleted and held by {}", names.join(", "))
+    };
+    Blocker::new("BeingDeleted", message).on(live.reference())
+}
+
+/// JSON with sorted keys, so that equal objects give equal text whatever made them.
+fn write_canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(map) => {
+            out.push('{');
+            let sorted: std::collections::BTreeMap<_, _> = map.iter().collect();
+            for (key, value) in sorted {
+                out.push_str(&Value::from(key.as_str()).to_string());
+                out.push(':');
+                write_canonical(value, out);
+                out.push(',');
+            }
+            out.push('}');
+        }
+        Value::Array(list) => {
+            out.push('[');
+            for value in list {
+                write_canonical(value, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        scalar => out.push_str(&scalar.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(fields: &Value) -> Object {
+        Object::new(json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "managedFields": [
+                {"manager": "pintle", "operation": "Apply", "fieldsV1": fields, "time": "t"},
+                {"manager": "pintle", "operation": "Apply", "subresource": "status", "fieldsV1": {"x": {}}},
+                {"manager": "kubectl", "operation": "Update", "fieldsV1": {"y": {}}}
+            ]}
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn only_our_own_fields_count() {
+        let ours = fields_mark(&object(&json!({"f:data": {"f:a": {}, "f:b": {}}})));
+        assert_eq!(ours, fields_mark(&object(&json!({"f:data": {"f:b": {}, "f:a": {}}}))));
+        assert_ne!(ours, fields_mark(&object(&json!({"f:data": {"f:a": {}}}))));
+        let bare = Object::new(json!({"apiVersion": "v1", "kind": "ConfigMap"})).unwrap();
+        assert_eq!(fields_mark(&bare), "");
+    }
+}

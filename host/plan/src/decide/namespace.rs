@@ -1,0 +1,60 @@
+//! The release's namespace: there before anything else, never taken over.
+
+use pintle_api::{Answer, Blocker, Object, ObjectRef, names};
+
+use super::Run;
+use crate::{Flavor, Step, compare::terminating};
+
+impl Run<'_> {
+    pub(super) fn visit_namespace(&mut self) {
+        let name = self.input.release.namespace.clone();
+        let target = ObjectRef::new("v1", "Namespace", &name);
+        let makes_it = matches!(self.input.release.flavor, Flavor::SpecialResource { .. });
+        match self.input.facts.get(&target) {
+            Answer::Found(live) if live.is_terminating() => self.stop(terminating(&live)),
+            Answer::Found(live) => self.mark_namespace(makes_it, &live),
+            Answer::NotYet => {
+                self.held.insert(String::new());
+            }
+            Answer::Missing if makes_it => {
+                let blocker = match self.input.answers.refusals.get(&target) {
+                    Some(refusal) => Blocker::new(refusal.cause.reason(), &refusal.message),
+                    None => {
+                        self.steps.push(Step::CreateNamespace(self.new_namespace(&name)));
+                        Blocker::new("NamespaceMissing", "it is being made")
+                    }
+                };
+                self.stop(blocker.on(target));
+            }
+            Answer::Missing | Answer::KindUnknown => {
+                let message = format!("namespace {name} is not there; create it");
+                self.stop(Blocker::new("NamespaceMissing", message).on(target));
+            }
+            Answer::Denied(why) => self.stop(Blocker::new("Forbidden", why).on(target)),
+        }
+    }
+
+    fn stop(&mut self, blocker: Blocker) {
+        self.held.insert(String::new());
+        self.prelude.push(blocker);
+    }
+
+    /// SRO's label, as a share of ours in an object that is not ours.
+    fn mark_namespace(&mut self, is_special_resource: bool, live: &Object) {
+        if let Some(refusal) = self.input.answers.refusals.get(&live.reference()) {
+            self.prelude.push(Blocker::new(refusal.cause.reason(), &refusal.message).on(live.reference()));
+        } else if is_special_resource && live.label(names::SRO_OWNED) != Some("true") {
+            let labels = vec![(names::SRO_OWNED.to_owned(), "true".to_owned())];
+            self.steps.push(Step::Label { target: live.reference(), labels });
+        }
+    }
+
+    fn new_namespace(&self, name: &str) -> Object {
+        let mut object = Object::default_of("v1", "Namespace", name);
+        object.set_label(names::SRO_OWNED, "true");
+        object.set_label("openshift.io/cluster-monitoring", "true");
+        object.set_annotation(names::CREATED_BY, &self.input.release.owner_uid);
+        object.set_annotation(names::OWNED_BY, &self.input.release.owner.to_string());
+        object
+    }
+}

@@ -1,0 +1,151 @@
+//! What a release must still know after a restart: kept in one Secret of ours.
+
+use std::collections::BTreeMap;
+
+use pintle_api::{ObjectRef, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// Format of the stored text; one version back is readable.
+pub const SCHEMA: u32 = 1;
+
+/// The memory of one release.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Memory {
+    /// Format of this text.
+    #[serde(default)]
+    pub schema: u32,
+    /// Seed of the revision, hexadecimal; random functions of templates draw from it.
+    #[serde(default)]
+    pub seed: String,
+    /// Time of the revision; `now` in templates.
+    #[serde(default)]
+    pub time: Option<Timestamp>,
+    /// Number of the Helm revision; 0 before the first.
+    #[serde(default)]
+    pub revision: u32,
+    /// Mark of chart, user values and manifest of that revision.
+    #[serde(default)]
+    pub revision_mark: String,
+    /// Mark of chart and user values: the seed is new when it changes.
+    #[serde(default)]
+    pub seed_mark: String,
+    /// Gates that opened.
+    #[serde(default)]
+    pub passes: Vec<Pass>,
+    /// Builds that an image which cannot be pulled asked for.
+    #[serde(default)]
+    pub demands: Vec<Demand>,
+    /// Applied objects, by the text of their reference.
+    #[serde(default)]
+    pub objects: BTreeMap<String, Known>,
+    /// Pools by key, and when a node of theirs was last seen.
+    #[serde(default)]
+    pub pools: BTreeMap<String, Timestamp>,
+}
+
+/// A gate that opened, once and for this revision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pass {
+    /// Revision it opened for.
+    pub revision: u32,
+    /// Name of the state.
+    pub state: String,
+    /// Key of the pool; empty for all nodes.
+    #[serde(default)]
+    pub pool: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A build that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Demand {
+    /// Vendor that pairs workload and build.
+    pub vendor: String,
+    /// Key of the pool; empty for all nodes.
+    #[serde(default)]
+    pub pool: String,
+    /// Chart it was asked for.
+    pub chart: String,
+    /// When.
+    pub since: Timestamp,
+}
+
+/// An applied object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Known {
+    /// Its reference.
+    pub object: ObjectRef,
+    /// Name of its state.
+    pub state: String,
+    /// Key of its pool; empty for all nodes.
+    #[serde(default)]
+    pub pool: String,
+    /// Mark of the object as it was rendered.
+    pub rendered: String,
+    /// Mark of the fields the server holds for us.
+    pub fields: String,
+}
+
+// === impl Memory ===
+
+impl Memory {
+    /// True when the gate of a state opened for the revision in use.
+    #[must_use]
+    pub fn has_passed(&self, state: &str, pool: &str) -> bool {
+        self.passes
+            .iter()
+            .any(|pass| pass.revision == self.revision && pass.state == state && pass.pool == pool)
+    }
+
+    /// Records that a gate opened; passes of older revisions of that state go.
+    pub fn pass(&mut self, state: &str, pool: &str, at: Timestamp) {
+        self.passes.retain(|pass| pass.state != state || pass.pool != pool);
+        let (state, pool) = (state.to_owned(), pool.to_owned());
+        self.passes.push(Pass { revision: self.revision, state, pool, at });
+    }
+
+    /// The demand for a vendor's build in a pool of this chart.
+    #[must_use]
+    pub fn demand(&self, vendor: &str, pool: &str, chart: &str) -> Option<&Demand> {
+        let fits = |demand: &&Demand| demand.vendor == vendor && demand.pool == pool && demand.chart == chart;
+        self.demands.iter().find(fits)
+    }
+
+    /// Records what was applied.
+    pub fn know(&mut self, known: Known) {
+        self.objects.insert(key_of(&known.object), known);
+    }
+
+    /// What is known of an applied object.
+    #[must_use]
+    pub fn known(&self, object: &ObjectRef) -> Option<&Known> {
+        self.objects.get(&key_of(object))
+    }
+
+    /// Forgets an object that is gone.
+    pub fn forget(&mut self, object: &ObjectRef) {
+        self.objects.remove(&key_of(object));
+    }
+
+    /// True when what must survive a crash differs. Marks of objects and times at which nodes were
+    /// seen need not: they are found again at the price of a request.
+    #[must_use]
+    pub fn differs_for_good(&self, other: &Self) -> bool {
+        let lasting = |memory: &Self| {
+            let keys: Vec<_> = memory.pools.keys().cloned().collect();
+            (
+                (memory.seed.clone(), memory.time, memory.revision, memory.revision_mark.clone()),
+                (memory.passes.clone(), memory.demands.clone(), keys),
+            )
+        };
+        lasting(self) != lasting(other)
+    }
+}
+
+fn key_of(object: &ObjectRef) -> String {
+    let namespace = object.namespace.as_deref().unwrap_or_default();
+    format!("{}/{}/{namespace}/{}", object.gvk().group, object.kind, object.name)
+}

@@ -1,0 +1,126 @@
+//! What a release that is to go needs next: its states in reverse, each gone before the one before it.
+
+use std::collections::BTreeMap;
+
+use pintle_api::{Answer, Blocker, ObjectRef, Verdict, names, status::Phase};
+
+use crate::{Delete, Input, Known, Memory, Plan, StateView, Step, compare::terminating};
+
+/// Decides what a release needs next on its way out.
+///
+/// Objects go in the reverse order of their states; one state's are gone before the next one's are
+/// deleted. Labels of nodes go last. Objects that others took over, and those to be kept, stay.
+#[must_use]
+pub fn decide_removal(input: &Input<'_>) -> Plan {
+    let mut plan = Plan {
+        steps: Vec::new(),
+        memory: input.memory.clone(),
+        states: Vec::new(),
+        verdict: Verdict::Ready,
+        recheck: None,
+        is_gone: false,
+    };
+    let mut is_waiting = false;
+    for (state, objects) in states_in_reverse(input.memory) {
+        let view = visit(input, &state, &objects, &mut plan, is_waiting);
+        is_waiting |= view.objects > 0;
+        plan.states.insert(0, view);
+    }
+    if is_waiting {
+        let blockers = plan.states.iter().flat_map(|view| view.blockers.clone()).collect();
+        plan.verdict = Verdict::Pending(blockers);
+    } else {
+        unlabel_nodes(input, &mut plan);
+        plan.is_gone = plan.steps.is_empty();
+    }
+    plan
+}
+
+fn states_in_reverse(memory: &Memory) -> Vec<(String, Vec<Known>)> {
+    let mut state_to_objects: BTreeMap<String, Vec<Known>> = BTreeMap::new();
+    for known in memory.objects.values() {
+        state_to_objects.entry(known.state.clone()).or_default().push(known.clone());
+    }
+    let mut states: Vec<_> = state_to_objects.into_iter().collect();
+    // What has no state was applied last.
+    states.sort_by_key(|(state, _)| (state == crate::state::REST, state.clone()));
+    states.reverse();
+    states
+}
+
+fn visit(input: &Input<'_>, state: &str, objects: &[Known], plan: &mut Plan, is_waiting: bool) -> StateView {
+    let mut view = StateView {
+        name: state.to_owned(),
+        phase: if is_waiting { Phase::Waiting } else { Phase::Pending },
+        ready: 0,
+        objects: 0,
+        deferred: 0,
+        blockers: Vec::new(),
+        kinds: Vec::new(),
+    };
+    for known in objects {
+        match input.facts.get(&known.object) {
+            Answer::Missing | Answer::KindUnknown => plan.memory.forget(&known.object),
+            Answer::Found(live) if live.label(names::OWNER) != Some(&input.release.owner_uid) => {
+                plan.memory.forget(&known.object);
+            }
+            Answer::Found(live) if live.annotation(names::HELM_RESOURCE_POLICY) == Some("keep") => {
+                plan.memory.forget(&known.object);
+            }
+            Answer::Found(live) => {
+                view.objects += 1;
+                if live.is_terminating() {
+                    view.blockers.push(terminating(&live));
+                } else if !is_waiting {
+                    view.blockers.extend(delete(input, known, live.uid(), plan));
+                }
+            }
+            Answer::NotYet => view.objects += 1,
+            Answer::Denied(why) => {
+                view.objects += 1;
+                view.blockers.push(Blocker::new("Forbidden", why).on(known.object.clone()));
+            }
+        }
+    }
+    view
+}
+
+/// Plans a delete; a refused one is a blocker instead.
+fn delete(input: &Input<'_>, known: &Known, uid: Option<&str>, plan: &mut Plan) -> Option<Blocker> {
+    if let Some(refusal) = input.answers.refusals.get(&known.object) {
+        return Some(Blocker::new(refusal.cause.reason(), &refusal.message).on(known.object.clone()));
+    }
+    let (target, uid) = (known.object.clone(), uid.map(str::to_owned));
+    plan.steps.push(Step::Delete(Delete { target, uid, reason: "Removed" }));
+    None
+}
+
+fn unlabel_nodes(input: &Input<'_>, plan: &mut Plan) {
+    for (node, marks) in &input.pools.node_to_marks {
+        if marks.iter().any(|mark| is_mark_of(mark, &input.release.name)) {
+            let target = ObjectRef::new("v1", "Node", node);
+            if !input.answers.refusals.contains_key(&target) {
+                plan.steps.push(Step::Label { target, labels: Vec::new() });
+            }
+        }
+    }
+}
+
+/// True for `…state-<release>-<four digits>`; a release called `foo` has no part in `foo-bar`'s labels.
+fn is_mark_of(mark: &str, release: &str) -> bool {
+    let rest = mark.strip_prefix(names::SRO_NODE_STATE).and_then(|rest| rest.strip_prefix(release));
+    let digits = rest.and_then(|rest| rest.strip_prefix('-')).unwrap_or_default();
+    digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_has_no_part_in_the_labels_of_one_with_a_longer_name() {
+        assert!(is_mark_of("specialresource.openshift.io/state-foo-0000", "foo"));
+        assert!(!is_mark_of("specialresource.openshift.io/state-foo-bar-0000", "foo"));
+        assert!(!is_mark_of("specialresource.openshift.io/state-foo-bar", "foo"));
+    }
+}

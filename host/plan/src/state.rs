@@ -1,0 +1,108 @@
+//! What [`crate::decide`] looks at.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use pintle_api::{Facts, Object, ObjectRef, Timestamp, status::StateStatus, watch::Adopt};
+
+use crate::{CallAnswer, CallKey, Flavor, Memory, Pools, Refusal};
+
+/// One chart, one set of values, one target namespace, one owner.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Release {
+    /// Name of the release.
+    pub name: String,
+    /// Namespace of the release.
+    pub namespace: String,
+    /// The owner.
+    pub owner: ObjectRef,
+    /// Its uid.
+    pub owner_uid: String,
+    /// Digest of the chart.
+    pub chart_digest: String,
+    /// What made the release.
+    pub flavor: Flavor,
+    /// When objects that exist already are taken over.
+    pub adopt: Adopt,
+    /// True when every object whose kind has a builtin rule is gated.
+    pub gates_all: bool,
+    /// Differences from what was applied are left alone.
+    pub leaves_drift: bool,
+    /// How long a state may take, in seconds; absent: without end.
+    pub timeout: Option<i64>,
+}
+
+/// An object as it shall be, and where it comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendered {
+    /// The object, dressed.
+    pub object: Object,
+    /// `templates/1000-driver-container.yaml`.
+    pub source: String,
+    /// A Helm hook: always waited for.
+    pub is_hook: bool,
+}
+
+/// Why a state could not be rendered. Nothing of the state is touched then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenderFault {
+    /// CamelCase word for machines.
+    pub reason: String,
+    /// The error with file, line, column, on one line.
+    pub message: String,
+}
+
+/// One rendering of a state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoolInput {
+    /// Key of the pool; empty for all nodes.
+    pub pool: String,
+    /// Nodes this rendering is for, sorted.
+    pub nodes: Vec<String>,
+    /// Its objects in the order they are applied.
+    pub objects: Result<Vec<Rendered>, RenderFault>,
+}
+
+/// One ordered state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateInput {
+    /// `0000-buildconfig`, `rest` for what has no state.
+    pub name: String,
+    /// The four digits of SRO's node label; empty where there is none.
+    pub label: String,
+    /// One entry, or one for each pool.
+    pub pools: Vec<PoolInput>,
+}
+
+/// What came of the steps of this pass.
+#[derive(Clone, Debug, Default)]
+pub struct Answers {
+    /// Writes the API server refused, by object.
+    pub refusals: BTreeMap<ObjectRef, Refusal>,
+    /// Answers of plugins.
+    pub calls: BTreeMap<CallKey, CallAnswer>,
+    /// Live objects as writes returned them, newer than any cache.
+    pub written: BTreeMap<ObjectRef, Arc<Object>>,
+}
+
+/// Everything a decision is made from.
+pub struct Input<'a> {
+    /// The release.
+    pub release: &'a Release,
+    /// Its states in order.
+    pub states: &'a [StateInput],
+    /// Nodes it may use.
+    pub pools: &'a Pools,
+    /// What it remembers.
+    pub memory: &'a Memory,
+    /// What came of the steps of this pass.
+    pub answers: &'a Answers,
+    /// The world.
+    pub facts: &'a dyn Facts,
+    /// The states as they were last reported.
+    pub before: &'a [StateStatus],
+    /// The time of the decision.
+    pub now: Timestamp,
+}
+
+/// Name of the state of everything that has none.
+pub const REST: &str = "rest";
