@@ -100,7 +100,11 @@ impl<'a> Run<'a> {
     }
 
     fn visit(&mut self, state: &StateInput) {
-        let views: Vec<_> = state.pools.iter().map(|pool| self.visit_pool(state, pool)).collect();
+        let mut views: Vec<_> = state.pools.iter().map(|pool| self.visit_pool(state, pool)).collect();
+        if views.is_empty() {
+            self.held.insert(String::new());
+            views.push(PoolView::without_nodes());
+        }
         let mut view = view::join(&state.name, views);
         if self.views.is_empty() {
             view.blockers.splice(0..0, self.prelude.drain(..));

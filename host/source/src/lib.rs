@@ -1,1 +1,2 @@
-//! Placeholder.
+//! x
+pub mod artifact;

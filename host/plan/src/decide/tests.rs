@@ -390,3 +390,14 @@ fn a_release_goes_in_the_reverse_order_of_its_states() {
     }
     assert_eq!(world.writes, ["Removed ConfigMap ns/b", "Removed ConfigMap ns/a"]);
 }
+
+#[test]
+fn a_state_per_pool_waits_for_nodes_and_deletes_nothing_without_them() {
+    let mut states = [state("0000-a", vec![object("v1", "ConfigMap", "a", json!({}))])];
+    let mut world = World::new();
+    world.settle(&states);
+    states[0].pools.clear();
+    let plan = world.settle(&states);
+    assert_eq!(plan.states[0].blockers[0].reason, "NoMatchingNodes");
+    assert_eq!(world.writes, ["Create ConfigMap ns/a"]);
+}

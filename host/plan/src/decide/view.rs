@@ -37,6 +37,13 @@ impl PoolView {
         Self { objects: u32::try_from(objects).unwrap_or(u32::MAX), is_incomplete: true, ..Self::default() }
     }
 
+    /// A state that is rendered per pool, and no node makes a pool: nothing is unloaded for it.
+    pub(super) fn without_nodes() -> Self {
+        let message = "no node matches spec.nodeSelector without a taint that keeps workloads away; label or untaint one";
+        let verdict = Verdict::pending(Blocker::new("NoMatchingNodes", message));
+        Self { phase: Phase::Pending, verdict, ..Self::default() }
+    }
+
     pub(super) fn failed(verdict: Verdict) -> Self {
         Self { phase: Phase::Failed, verdict, ..Self::default() }
     }
