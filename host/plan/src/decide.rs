@@ -41,6 +41,7 @@ pub fn decide(input: &Input<'_>) -> Plan {
     let mut memory = input.memory.clone();
     loop {
         let mut run = Run::new(input, memory);
+        run.take_stock();
         run.visit_namespace();
         input.states.iter().for_each(|state| run.visit(state));
         if !run.has_new_demand {

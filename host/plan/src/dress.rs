@@ -65,7 +65,7 @@ pub enum DressError {
 }
 
 /// Annotation of ours on applied objects: name of the state.
-const IN_STATE: &str = "pintle.dev/in-state";
+pub(crate) const IN_STATE: &str = "pintle.dev/in-state";
 
 /// Workloads with a pod template.
 const POD_TEMPLATES: [&str; 6] = ["DaemonSet", "Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob"];

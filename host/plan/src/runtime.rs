@@ -29,6 +29,13 @@ impl RuntimeFacts {
         Self { wanted }
     }
 
+    /// What either mentions.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.wanted.extend(other.wanted);
+        self
+    }
+
     fn wants(&self, name: &str) -> bool {
         self.wanted.contains(name)
     }

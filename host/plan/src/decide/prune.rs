@@ -1,11 +1,46 @@
 //! Objects that left the chart.
 
-use pintle_api::{Answer, Object, names};
+use std::collections::BTreeSet;
+
+use pintle_api::{Answer, Gvk, Object, ObjectRef, Query, names};
 
 use super::Run;
-use crate::{Delete, Known, PoolInput, StateInput, Step};
+use crate::{Delete, Known, PoolInput, StateInput, Step, dress::IN_STATE};
 
 impl Run<'_> {
+    /// Finds what carries the owner's mark in the cluster, so that a lost memory orphans nothing. One
+    /// list for each kind also is what wakes the release when one of its objects changes.
+    pub(super) fn take_stock(&mut self) {
+        let known = self.memory.objects.values().map(|known| known.object.gvk());
+        let kinds: BTreeSet<Gvk> = known.chain(self.rendered.iter().map(ObjectRef::gvk)).collect();
+        for kind in kinds {
+            let own = self.input.facts.list(&Query {
+                api_version: kind.api_version(),
+                kind: kind.kind.clone(),
+                namespace: None,
+                label_selector: Some(format!("{}={}", names::OWNER, self.input.release.owner_uid)),
+            });
+            for live in own.found().unwrap_or_default() {
+                self.recall(&live);
+            }
+        }
+    }
+
+    fn recall(&mut self, live: &Object) {
+        let reference = live.reference();
+        let Some(state) = live.annotation(IN_STATE) else { return };
+        if self.memory.known(&reference).is_none() && !self.rendered.contains(&reference) {
+            let (state, pool) = (state.to_owned(), String::new());
+            self.memory.know(Known {
+                object: reference,
+                state,
+                pool,
+                rendered: String::new(),
+                fields: String::new(),
+            });
+        }
+    }
+
     /// What a state applied and no longer renders goes at the end of its gate.
     pub(super) fn prune(&mut self, state: &StateInput, pool: &PoolInput) {
         let left = self.known_where(|known| known.state == state.name && known.pool == pool.pool);

@@ -25,7 +25,10 @@ impl pintle_api::Facts for World {
         self.objects.get(target).cloned().map_or(Answer::Missing, |object| Answer::Found(Arc::new(object)))
     }
     fn list(&self, query: &Query) -> Answer<Vec<Arc<Object>>> {
-        let of_kind = |object: &&Object| object.kind() == query.kind;
+        let owned = query.label_selector.as_deref().and_then(|text| text.strip_prefix("pintle.dev/owner="));
+        let of_kind = |object: &&Object| {
+            object.kind() == query.kind && owned.is_none_or(|owner| object.label(names::OWNER) == Some(owner))
+        };
         Answer::Found(self.objects.values().filter(of_kind).cloned().map(Arc::new).collect())
     }
     fn tail(&self, _: &LogTail) -> Answer<String> {
@@ -400,4 +403,22 @@ fn a_state_per_pool_waits_for_nodes_and_deletes_nothing_without_them() {
     let plan = world.settle(&states);
     assert_eq!(plan.states[0].blockers[0].reason, "NoMatchingNodes");
     assert_eq!(world.writes, ["Create ConfigMap ns/a"]);
+}
+
+#[test]
+fn a_lost_memory_orphans_nothing_and_writes_nothing_twice() {
+    let all = |names: &[&str]| {
+        let objects = names.iter().map(|name| {
+            let mut rendered = object("v1", "ConfigMap", name, json!({}));
+            rendered.object.set_annotation("pintle.dev/in-state", "0000-a");
+            rendered
+        });
+        [state("0000-a", objects.collect())]
+    };
+    let mut world = World::new();
+    world.settle(&all(&["a", "b"]));
+    world.memory = Memory { revision: 1, ..Memory::default() };
+    world.writes.clear();
+    world.settle(&all(&["a"]));
+    assert_eq!(world.writes, ["Repair ConfigMap ns/a", "Pruned ConfigMap ns/b"]);
 }

@@ -1,0 +1,73 @@
+//! `KIND/NAME` on the command line, and the object it names.
+
+use std::str::FromStr;
+
+use anyhow::{Context as _, bail};
+use kube::{
+    Api, Client,
+    core::{ApiResource, DynamicObject},
+    discovery::{Discovery, Scope},
+};
+use serde_json::Value;
+
+/// What a user names: `sr/simple-kmod`, `memcached.cache.my.domain/sample`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OwnerName {
+    kind: String,
+    name: String,
+}
+
+// === impl OwnerName ===
+
+impl FromStr for OwnerName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('/') {
+            Some((kind, name)) if !kind.is_empty() && !name.is_empty() => {
+                Ok(Self { kind: kind.to_lowercase(), name: name.to_owned() })
+            }
+            _ => Err("write KIND/NAME, as sr/simple-kmod".to_owned()),
+        }
+    }
+}
+
+impl OwnerName {
+    /// The object from the cluster, with its status.
+    pub(crate) async fn get(&self, client: &Client, namespace: Option<&str>) -> anyhow::Result<Value> {
+        let (resource, scope) = self.resource(client).await?;
+        let api: Api<DynamicObject> = match (scope, namespace) {
+            (Scope::Cluster, _) => Api::all_with(client.clone(), &resource),
+            (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(client.clone(), namespace, &resource),
+            (Scope::Namespaced, None) => Api::default_namespaced_with(client.clone(), &resource),
+        };
+        let object = api.get(&self.name).await.with_context(|| {
+            let place = namespace.map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default();
+            format!("could not read {} {}{place}", resource.kind, self.name)
+        })?;
+        serde_json::to_value(object).context("could not read the answer of the API server")
+    }
+
+    async fn resource(&self, client: &Client) -> anyhow::Result<(ApiResource, Scope)> {
+        if matches!(self.kind.as_str(), "sr" | "specialresource" | "specialresources") {
+            let resource = ApiResource::erase::<pintle_api::SpecialResource>(&());
+            return Ok((resource, Scope::Cluster));
+        }
+        let served = Discovery::new(client.clone()).run().await.context("could not ask which kinds are served")?;
+        for group in served.groups() {
+            for (resource, capabilities) in group.recommended_resources() {
+                if self.names(&resource) {
+                    return Ok((resource, capabilities.scope));
+                }
+            }
+        }
+        bail!("the cluster serves no kind called `{}`; see `kubectl api-resources`", self.kind)
+    }
+
+    /// True for the kind, its plural, and both with their group.
+    fn names(&self, resource: &ApiResource) -> bool {
+        let (kind, group) = self.kind.split_once('.').unwrap_or((&self.kind, ""));
+        let fits = kind == resource.kind.to_lowercase() || kind == resource.plural;
+        fits && (group.is_empty() || group == resource.group)
+    }
+}

@@ -1,0 +1,194 @@
+//! Apply: does what a plan says. The only step that changes the cluster, besides the report.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use futures::{StreamExt as _, future::join_all, stream};
+use pintle_api::{Object, ObjectRef, Record, names};
+use pintle_cluster::{ApiError, Applied, Cause as ApiCause, Delete as DeleteHow, Expect};
+use pintle_plan::{Answers, Apply, ApplyMode, Cause, Delete, Known, Memory, Refusal, Step, fields_mark, rendered_mark};
+
+use crate::{context::Context, error_text::one_line, plugins::Caller};
+
+/// Applies of one rank that run at once.
+const AT_ONCE: usize = 8;
+/// Managers of earlier owners, whose fields become ours at adoption.
+const EARLIER: [&str; 5] = ["helm", "helm-operator", "helm-controller", "manager", "special-resource-operator"];
+
+/// What a pass has come to.
+pub(crate) struct Progress {
+    pub(crate) memory: Memory,
+    pub(crate) answers: Answers,
+    /// Everything that plugins read: part of the watch set.
+    pub(crate) reads: Record,
+    /// Objects that were written.
+    pub(crate) writes: u32,
+    /// This process may not write any more.
+    pub(crate) lost_lead: bool,
+}
+
+/// Does the steps: the namespace alone, then questions, applies by rank, labels, deletes. A step that
+/// fails is an answer; the plan that follows says what it means.
+pub(crate) async fn run(ctx: &Context, caller: &Caller<'_>, steps: Vec<Step>, progress: &mut Progress) {
+    let (mut applies, mut calls, mut others): (Vec<Apply>, Vec<_>, Vec<_>) = Default::default();
+    for step in steps {
+        match step {
+            Step::CreateNamespace(object) => {
+                let target = object.reference();
+                return progress.note(&target, ctx.writer.create(&object).await.map(drop));
+            }
+            Step::Apply(apply) => applies.push(apply),
+            Step::Call(call) => calls.push(call),
+            other => others.push(other),
+        }
+    }
+    let answers = join_all(calls.iter().map(|call| caller.ask(call))).await;
+    for (call, (answer, record)) in calls.into_iter().zip(answers) {
+        progress.reads.extend(record);
+        progress.answers.calls.insert(call.key, answer);
+    }
+    apply_by_rank(ctx, applies, progress).await;
+    for step in others {
+        match step {
+            Step::Label { target, labels } => {
+                let outcome = label(ctx, caller, &target, labels).await;
+                progress.note(&target, outcome);
+            }
+            Step::Delete(step) => delete(ctx, caller, &step, progress).await,
+            Step::CreateNamespace(_) | Step::Apply(_) | Step::Call(_) => {}
+        }
+    }
+}
+
+async fn apply_by_rank(ctx: &Context, applies: Vec<Apply>, progress: &mut Progress) {
+    let mut rank_to_applies: BTreeMap<u32, Vec<Apply>> = BTreeMap::new();
+    for apply in applies {
+        rank_to_applies.entry(apply.rank).or_default().push(apply);
+    }
+    for (_, applies) in rank_to_applies {
+        let outcomes = stream::iter(applies)
+            .map(|step| async move {
+                let outcome = apply(ctx, &step).await;
+                (step, outcome)
+            })
+            .buffered(AT_ONCE)
+            .collect::<Vec<_>>()
+            .await;
+        for (step, outcome) in outcomes {
+            progress.note_apply(step, outcome);
+        }
+        if progress.lost_lead {
+            return;
+        }
+    }
+}
+
+async fn apply(ctx: &Context, step: &Apply) -> Result<Applied, ApiError> {
+    if step.mode == ApplyMode::Adopt {
+        ctx.writer.adopt(&step.object.reference(), &EARLIER).await?;
+    }
+    let expect = if step.mode == ApplyMode::Create { Expect::Absent } else { Expect::Any };
+    let how = pintle_cluster::Apply { force: step.mode.is_forced(), expect, manager: None };
+    let applied = ctx.writer.apply(&step.object, &how).await?;
+    for warning in &applied.warnings {
+        tracing::warn!(object = %step.object.reference(), "{warning}");
+    }
+    Ok(applied)
+}
+
+/// Sets our share of the labels of an object that others own.
+async fn label(
+    ctx: &Context,
+    caller: &Caller<'_>,
+    target: &ObjectRef,
+    labels: Vec<(String, String)>,
+) -> Result<(), ApiError> {
+    let owner_uid = caller.owner.uid().unwrap_or_default();
+    let mut share = Object::default_of(&target.api_version, &target.kind, &target.name);
+    for (key, value) in labels {
+        share.set_label(&key, &value);
+    }
+    let how = pintle_cluster::Apply {
+        force: true,
+        expect: Expect::Any,
+        manager: Some(format!("{}-{owner_uid}", names::MANAGER)),
+    };
+    ctx.writer.apply(&share, &how).await.map(drop)
+}
+
+async fn delete(ctx: &Context, caller: &Caller<'_>, step: &Delete, progress: &mut Progress) {
+    let how = DeleteHow { uid: step.uid.clone(), ..DeleteHow::default() };
+    let outcome = ctx.writer.delete(&step.target, &how).await.map(drop);
+    if outcome.is_ok() {
+        tracing::info!(owner = %caller.owner.reference(), object = %step.target, reason = step.reason, "deleted");
+    }
+    progress.note(&step.target, outcome);
+}
+
+// === impl Progress ===
+
+impl Progress {
+    /// Nothing done yet.
+    pub(crate) fn new(memory: Memory) -> Self {
+        Self { memory, answers: Answers::default(), reads: Record::default(), writes: 0, lost_lead: false }
+    }
+
+    fn note(&mut self, target: &ObjectRef, outcome: Result<(), ApiError>) {
+        self.writes += 1;
+        if let Err(err) = outcome {
+            self.refuse(target, &err);
+        }
+    }
+
+    fn note_apply(&mut self, step: Apply, outcome: Result<Applied, ApiError>) {
+        self.writes += 1;
+        let target = step.object.reference();
+        match outcome {
+            Ok(applied) => {
+                self.memory.know(Known {
+                    object: target.clone(),
+                    state: step.state,
+                    pool: step.pool,
+                    rendered: rendered_mark(&step.object),
+                    fields: fields_mark(&applied.object),
+                });
+                self.answers.written.insert(target, Arc::clone(&applied.object));
+            }
+            Err(err) => self.refuse(&target, &err),
+        }
+    }
+
+    fn refuse(&mut self, target: &ObjectRef, err: &ApiError) {
+        let Some(cause) = cause_of(err.cause()) else {
+            self.lost_lead = true;
+            return;
+        };
+        tracing::warn!(object = %target, label = err.label(), "{}", one_line(err));
+        let refusal = Refusal { cause, message: one_line(err.cause()) };
+        self.answers.refusals.insert(target.clone(), refusal);
+    }
+}
+
+/// What a failed write means for a plan; nothing when this process does not lead any more.
+fn cause_of(cause: &ApiCause) -> Option<Cause> {
+    Some(match cause {
+        ApiCause::Conflict(_) => Cause::Conflict,
+        ApiCause::KindUnknown(_) => Cause::KindUnknown,
+        ApiCause::NamespaceMissing(_) => Cause::NamespaceMissing,
+        ApiCause::NamespaceTerminating(_) => Cause::NamespaceTerminating,
+        ApiCause::Forbidden { .. } | ApiCause::Unauthorized(_) => Cause::Forbidden,
+        ApiCause::Quota(_) => Cause::Quota,
+        ApiCause::Invalid(_) | ApiCause::Refusal(_) => Cause::Invalid,
+        ApiCause::Immutable(_) => Cause::Immutable,
+        ApiCause::TooManyRequests { .. } => Cause::TooManyRequests,
+        ApiCause::Webhook(_) | ApiCause::Refused(_) => Cause::Webhook,
+        ApiCause::OutcomeUnknown(_) => Cause::TimedOut,
+        ApiCause::Stale(_)
+        | ApiCause::AlreadyExists
+        | ApiCause::NotFound
+        | ApiCause::Gone(_)
+        | ApiCause::Unavailable(_)
+        | ApiCause::Unreachable(_)
+        | ApiCause::Unexpected(_) => Cause::Unavailable,
+        ApiCause::NotLeading(_) => return None,
+    })
+}

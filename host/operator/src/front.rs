@@ -1,0 +1,212 @@
+//! Owners of releases: what a SpecialResource and an object of a watched kind have in common.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use pintle_api::{
+    Object, SpecialResource, names,
+    special_resource::{HelmChart, SpecialResourceSpec},
+    watch::{Adopt, DriftMode, WatchSpec},
+};
+use pintle_plan::{Flavor, Release};
+use serde_json::{Map, Value};
+
+/// An owner, and the release it asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Front {
+    /// The owner as it is in the cluster.
+    pub(crate) owner: Arc<Object>,
+    /// The release; its chart's digest is set once the chart is there.
+    pub(crate) release: Release,
+    /// Where the chart is.
+    pub(crate) chart: HelmChart,
+    /// What made it.
+    pub(crate) kind: FrontKind,
+}
+
+/// What makes releases.
+#[derive(Clone, Debug)]
+pub(crate) enum FrontKind {
+    /// A SpecialResource.
+    SpecialResource(Box<SpecialResourceSpec>),
+    /// An object of a kind that a Watch binds.
+    Watch(Arc<WatchSpec>),
+}
+
+/// Why an owner cannot have a release; it must change.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FrontError {
+    #[error("spec cannot be read: {0}")]
+    Spec(String),
+    #[error("spec.{field} is not served by this version; take it away")]
+    NotServed { field: &'static str },
+    #[error("spec.timeout: `{0}` is not a time; write 90s, 10m or 1h")]
+    Timeout(String),
+    #[error("the release would be called `{0}`, which is longer than 53 characters or no DNS name")]
+    ReleaseName(String),
+}
+
+// === impl Front ===
+
+impl Front {
+    /// The release a SpecialResource asks for.
+    pub(crate) fn of_special_resource(owner: Arc<Object>) -> Result<Self, FrontError> {
+        let read: SpecialResource =
+            serde_json::from_value(owner.to_value()).map_err(|err| FrontError::Spec(err.to_string()))?;
+        let spec = read.spec;
+        refuse_unserved(&spec)?;
+        let namespace = if spec.namespace.is_empty() { owner.name() } else { &spec.namespace };
+        let flavor = Flavor::SpecialResource { node_selector: spec.node_selector.clone() };
+        let mut release = release_of(&owner, owner.name(), namespace, flavor, &spec.timeout)?;
+        release.adopt = spec.adopt.unwrap_or(Adopt::IfUnowned);
+        release.leaves_drift = spec.drift_detection.as_ref().is_some_and(|drift| drift.mode != DriftMode::Enabled);
+        let chart = spec.chart.clone();
+        Ok(Self { owner, release, chart, kind: FrontKind::SpecialResource(Box::new(spec)) })
+    }
+
+    /// The release an object of a watched kind asks for.
+    pub(crate) fn of_watched(owner: Arc<Object>, watch: Arc<WatchSpec>) -> Result<Self, FrontError> {
+        let own = owner.namespace().unwrap_or_default();
+        let namespace = if watch.target_namespace.is_empty() { own } else { &watch.target_namespace };
+        let name = release_name(&owner, &watch)?;
+        let mut release = release_of(&owner, &name, namespace, Flavor::Watch, &watch.timeout)?;
+        release.adopt = watch.adopt.unwrap_or(Adopt::IfUnowned);
+        release.leaves_drift = watch.drift_detection.as_ref().is_some_and(|drift| drift.mode != DriftMode::Enabled);
+        release.gates_all = true;
+        let chart = HelmChart {
+            name: watch.chart.name.clone(),
+            version: watch.chart.version.clone(),
+            repository: pintle_api::special_resource::HelmRepository {
+                url: watch.chart.repository.url.clone(),
+                ..Default::default()
+            },
+            digest: watch.chart.digest.clone(),
+            tags: Vec::new(),
+        };
+        Ok(Self { owner, release, chart, kind: FrontKind::Watch(watch) })
+    }
+
+    /// The finalizer that holds the owner until its objects are gone.
+    pub(crate) fn finalizer(&self) -> &'static str {
+        match self.kind {
+            FrontKind::SpecialResource(_) => names::SRO_FINALIZER,
+            FrontKind::Watch(_) => names::FINALIZER,
+        }
+    }
+
+    /// What the user set: part of the mark of a revision.
+    pub(crate) fn user_values(&self) -> Map<String, Value> {
+        let spec = self.owner.at("/spec").and_then(Value::as_object).cloned().unwrap_or_default();
+        match &self.kind {
+            FrontKind::SpecialResource(_) => spec,
+            FrontKind::Watch(watch) => {
+                let overrides = watch.override_values.clone();
+                Map::from_iter([("spec".to_owned(), spec.into()), ("overrideValues".to_owned(), overrides.into())])
+            }
+        }
+    }
+
+    /// Labels that select the nodes the release may use.
+    pub(crate) fn node_selector(&self) -> BTreeMap<String, String> {
+        match &self.release.flavor {
+            Flavor::SpecialResource { node_selector } => node_selector.clone(),
+            Flavor::Watch => BTreeMap::new(),
+        }
+    }
+}
+
+fn release_of(
+    owner: &Object,
+    name: &str,
+    namespace: &str,
+    flavor: Flavor,
+    timeout: &str,
+) -> Result<Release, FrontError> {
+    Ok(Release {
+        name: name.to_owned(),
+        namespace: namespace.to_owned(),
+        owner: owner.reference(),
+        owner_uid: owner.uid().unwrap_or_default().to_owned(),
+        chart_digest: String::new(),
+        flavor,
+        adopt: Adopt::IfUnowned,
+        gates_all: false,
+        leaves_drift: false,
+        timeout: parse_seconds(timeout)?,
+    })
+}
+
+/// Fields that this version accepts and does not serve are refused by name: nothing a user asked for
+/// is left out in silence.
+fn refuse_unserved(spec: &SpecialResourceSpec) -> Result<(), FrontError> {
+    let refused = [
+        (!spec.dependencies.is_empty(), "dependencies"),
+        (!spec.values_from.is_empty(), "valuesFrom"),
+        (!spec.service_account_name.is_empty(), "serviceAccountName"),
+        (spec.plugins.is_some(), "plugins"),
+    ];
+    match refused.into_iter().find(|(is_set, _)| *is_set) {
+        Some((_, field)) => Err(FrontError::NotServed { field }),
+        None => Ok(()),
+    }
+}
+
+fn release_name(owner: &Object, watch: &WatchSpec) -> Result<String, FrontError> {
+    let name = if watch.release_name.is_empty() {
+        owner.name().to_owned()
+    } else {
+        pintle_chart::plain::render(&watch.release_name, &owner.to_value()).map_err(|err| FrontError::Spec(err.to_string()))?
+    };
+    let fits = !name.is_empty()
+        && name.len() <= 53
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.'));
+    if fits { Ok(name) } else { Err(FrontError::ReleaseName(name)) }
+}
+
+/// `90s`, `10m`, `1h`; nothing for an empty text.
+fn parse_seconds(text: &str) -> Result<Option<i64>, FrontError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let wrong = || FrontError::Timeout(text.to_owned());
+    let (digits, unit) = text.split_at_checked(text.len() - 1).ok_or_else(wrong)?;
+    let factor = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return Err(wrong()),
+    };
+    let number: u32 = digits.parse().map_err(|_| wrong())?;
+    Ok(Some(i64::from(number) * factor))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+    use serde_json::json;
+
+    use super::*;
+
+    fn special_resource(spec: Value) -> Result<Front, FrontError> {
+        let mut spec = spec;
+        spec["chart"] = json!({"name": "c", "version": "1", "repository": {"name": "r", "url": "cm://a/b"}});
+        let object = Object::new(json!({
+            "apiVersion": "sro.openshift.io/v1beta1", "kind": "SpecialResource",
+            "metadata": {"name": "simple-kmod", "uid": "u"}, "spec": spec
+        }));
+        Front::of_special_resource(Arc::new(object.unwrap()))
+    }
+
+    #[test]
+    fn an_empty_namespace_is_the_owners_name() {
+        assert_eq!(special_resource(json!({"namespace": ""})).unwrap().release.namespace, "simple-kmod");
+    }
+
+    #[test]
+    fn what_is_not_served_is_refused_by_name() {
+        let spec = json!({"namespace": "", "dependencies": [{"chart": {"name": "d", "version": "1", "repository": {"name": "r", "url": "u"}}}]});
+        assert_eq!(special_resource(spec).unwrap_err().to_string(), "spec.dependencies is not served by this version; take it away");
+        let wrong = special_resource(json!({"namespace": "", "timeout": "soon"})).unwrap_err();
+        assert!(wrong.to_string().contains("`soon` is not a time"));
+        assert_eq!(special_resource(json!({"namespace": "", "timeout": "10m"})).unwrap().release.timeout, Some(600));
+    }
+}

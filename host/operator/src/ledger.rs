@@ -1,0 +1,97 @@
+//! What this process remembers between passes; lost at its end without harm.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use pintle_plan::{CallKey, StateInput};
+use tokio::time::Instant;
+
+use crate::{context::Key, metrics::KindLabels};
+
+/// What this process remembers between passes.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    entries: Mutex<HashMap<Key, Entry>>,
+    plugin_to_callers: Mutex<HashMap<String, BTreeSet<Key>>>,
+}
+
+/// What is remembered of one key.
+#[derive(Default)]
+pub(crate) struct Entry {
+    /// Passes in a row that failed in a way a retry may mend.
+    pub(crate) tries: u32,
+    /// Calls of each plugin that did not end the waiting.
+    attempts: HashMap<CallKey, u32>,
+    /// When a status was last written.
+    pub(crate) status_at: Option<Instant>,
+    /// When the first object of the release was written by this process.
+    pub(crate) first_write_at: Option<Instant>,
+    /// What was last rendered, and from what.
+    pub(crate) rendered: Option<(String, Vec<StateInput>)>,
+    /// Series of metrics that go with the owner.
+    pub(crate) series: Vec<KindLabels>,
+    /// States whose metrics go with the owner.
+    pub(crate) states: Vec<String>,
+    /// Mark of the Helm release record that was last written.
+    pub(crate) recorded: String,
+}
+
+// === impl Ledger ===
+
+impl Ledger {
+    /// Works on what is remembered of a key.
+    pub(crate) fn with<T>(&self, key: &Key, work: impl FnOnce(&mut Entry) -> T) -> T {
+        work(self.lock().entry(key.clone()).or_default())
+    }
+
+    /// Forgets a key.
+    pub(crate) fn forget(&self, key: &Key) -> Option<Entry> {
+        self.callers().values_mut().for_each(|callers| {
+            callers.remove(key);
+        });
+        self.lock().remove(key)
+    }
+
+    /// Counts a try, or starts again at none; gives the tries before this one.
+    pub(crate) fn count_try(&self, key: &Key, failed: bool) -> u32 {
+        self.with(key, |entry| {
+            let before = entry.tries;
+            entry.tries = if failed { before.saturating_add(1) } else { 0 };
+            before
+        })
+    }
+
+    /// How often a plugin was asked this without an end of the waiting.
+    pub(crate) fn attempts(&self, key: &Key, call: &CallKey) -> u32 {
+        self.with(key, |entry| entry.attempts.get(call).copied().unwrap_or_default())
+    }
+
+    /// Counts a call; gives how many there were before.
+    pub(crate) fn count_attempt(&self, key: &Key, call: &CallKey) -> u32 {
+        self.with(key, |entry| {
+            let count = entry.attempts.entry(call.clone()).or_default();
+            *count = count.saturating_add(1);
+            *count - 1
+        })
+    }
+
+    /// Remembers who calls a plugin.
+    pub(crate) fn note_caller(&self, plugin: &str, key: &Key) {
+        self.callers().entry(plugin.to_owned()).or_default().insert(key.clone());
+    }
+
+    /// Who called a plugin.
+    pub(crate) fn callers_of(&self, plugin: &str) -> Vec<Key> {
+        self.callers().get(plugin).into_iter().flatten().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn callers(&self) -> MutexGuard<'_, HashMap<String, BTreeSet<Key>>> {
+        self.plugin_to_callers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,67 @@
+//! Map: what the user set, and what the cluster is, become values.
+
+use pintle_chart::{Values, values};
+use pintle_plan::{Memory, Pool, RenderFault, RuntimeFacts, observe_runtime};
+use pintle_template::{Limits, Lookup, Run};
+use serde_json::{Value, json};
+
+use crate::{error_text::one_line, front::FrontKind, render::Rendering};
+
+/// The values over the chart's defaults, for one pool.
+pub(crate) fn run(with: &Rendering<'_>, pool: Option<&Pool>) -> Result<Values, RenderFault> {
+    let owner = &with.front.owner;
+    match &with.front.kind {
+        FrontKind::SpecialResource(spec) => {
+            let set = Value::Object(spec.set.clone()).to_string();
+            let wanted = with.chart.wanted.clone().and(RuntimeFacts::mentioned_in([set.as_str()]));
+            let runtime = observe_runtime(with.facts, &wanted, with.pools, pool, owner);
+            let set = fill_in(&set, &runtime)?;
+            Ok(values::for_special_resource(&set, &[], &runtime))
+        }
+        FrontKind::Watch(watch) => {
+            let spec = owner.at("/spec").and_then(Value::as_object).cloned().unwrap_or_default();
+            values::for_watch(&[], &spec, &[], &watch.override_values).map_err(|err| RenderFault {
+                reason: "InvalidValues".to_owned(),
+                message: format!("overrideValues of the Watch: {}", one_line(&err)),
+            })
+        }
+    }
+}
+
+/// A SpecialResource may use templates in its own values, over the facts of the cluster. The result is
+/// never written back.
+fn fill_in(set: &str, runtime: &Values) -> Result<Values, RenderFault> {
+    let fault = |message: String| RenderFault { reason: "InvalidValues".to_owned(), message };
+    let text = if set.contains("{{") {
+        let dot = json!({"Values": capitalized_proxy(runtime)});
+        pintle_chart::plain::render(set, &dot).map_err(|err| fault(format!("spec.set: {}", one_line(&err))))?
+    } else {
+        set.to_owned()
+    };
+    let filled = serde_json::from_str(&text);
+    filled.map_err(|err| fault(format!("spec.set is no JSON once its templates are filled in: {err}")))
+}
+
+/// There, the keys of `proxy` began with a capital; both are given.
+fn capitalized_proxy(runtime: &Values) -> Values {
+    let mut runtime = runtime.clone();
+    if let Some(Value::Object(proxy)) = runtime.get_mut("proxy") {
+        for (small, capital) in
+            [("httpProxy", "HttpProxy"), ("httpsProxy", "HttpsProxy"), ("noProxy", "NoProxy"), ("trustedCA", "TrustedCA")]
+        {
+            let value = proxy.get(small).cloned().unwrap_or_default();
+            proxy.insert(capital.to_owned(), value);
+        }
+    }
+    runtime
+}
+
+/// Seed and time of the revision, so that one revision gives the same bytes again.
+pub(crate) fn run_options<'a>(memory: &Memory, lookup: &'a dyn Lookup) -> Run<'a> {
+    let mut seed = [0; 32];
+    if hex::decode_to_slice(&memory.seed, &mut seed).is_err() {
+        tracing::error!("the seed of a release cannot be read; its random values will change with the next revision");
+    }
+    let time = memory.time.map(pintle_api::Timestamp::as_second).unwrap_or_default();
+    Run { limits: Limits::default(), seed, time, ..Run::new(lookup) }
+}

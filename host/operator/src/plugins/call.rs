@@ -1,0 +1,147 @@
+//! One question to a plugin, as a verdict.
+
+use std::{collections::BTreeSet, sync::Arc, sync::PoisonError, time::Duration};
+
+use pintle_api::{Blocker, Facts, Object, ObjectRef, Record, Timestamp, Verdict};
+use pintle_plan::{Call, CallAnswer};
+use pintle_plugin::{Admission, CallResult, Checked, Operation, Outcome, Plugin, Release, StepClock};
+use serde_json::Value;
+
+use crate::{
+    context::{Context, Key},
+    metrics::CallLabels,
+};
+
+/// Rounds in which a plugin may find reads nobody had looked up.
+const ROUNDS: usize = 16;
+/// First pause before an answer that read logs is asked for again; doubles up to [`LONGEST`].
+const PAUSE: Duration = Duration::from_secs(2);
+/// Longest pause before an answer that read logs is asked for again.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// What all calls of one pass have in common.
+pub(crate) struct Caller<'a> {
+    pub(crate) ctx: &'a Context,
+    pub(crate) key: &'a Key,
+    pub(crate) owner: Arc<Object>,
+    pub(crate) release: Release,
+    pub(crate) operation: Operation,
+    pub(crate) own: Arc<BTreeSet<ObjectRef>>,
+    pub(crate) values: Arc<Value>,
+    pub(crate) now: Timestamp,
+}
+
+// === impl Caller ===
+
+impl Caller<'_> {
+    /// Asks a plugin. Whatever happens is an answer, and everything that was read is in the record.
+    pub(crate) async fn ask(&self, call: &Call) -> (CallAnswer, Record) {
+        let name = &call.key.plugin;
+        self.ctx.ledger.note_caller(name, self.key);
+        let plugin = match self.ctx.plugins.find(name).map(|loaded| loaded.plugin) {
+            Some(Ok(plugin)) => plugin,
+            Some(Err(unready)) => {
+                let message = format!("Plugin {name} is not ready: {}", unready.message);
+                let blocker = self.blocker(call, &unready.reason, message);
+                return (waiting(if unready.may_pass { Verdict::transient(blocker) } else { Verdict::fatal(blocker) }), Record::default());
+            }
+            None => {
+                let message = format!("Plugin {name} is not installed; create a Plugin of that name");
+                return (waiting(Verdict::pending(self.blocker(call, "PluginMissing", message))), Record::default());
+            }
+        };
+        let release = self.key.to_string();
+        if let Admission::Refused { until } = self.admit(name, &release) {
+            let message = format!("Plugin {name} failed again and again for this release; it is tried again at {until}");
+            let recheck = Duration::try_from(until.duration_since(self.now)).unwrap_or(PAUSE);
+            let verdict = Verdict::transient(self.blocker(call, "PluginPaused", message));
+            return (CallAnswer { verdict, recheck: Some(recheck) }, Record::default());
+        }
+        let result = self.run(&plugin, call).await;
+        self.conclude(call, &release, result)
+    }
+
+    fn blocker(&self, call: &Call, reason: &str, message: String) -> Blocker {
+        Blocker::new(reason, message).on(call.target.reference())
+    }
+
+    fn admit(&self, plugin: &str, release: &str) -> Admission {
+        let mut breakers = self.ctx.plugins.breakers.lock().unwrap_or_else(PoisonError::into_inner);
+        breakers.admit(plugin, release, self.now)
+    }
+
+    /// Calls until the plugin finds everything it reads.
+    async fn run(&self, plugin: &Plugin, call: &Call) -> CallResult<Checked> {
+        let mut rounds = 0;
+        loop {
+            let result = plugin.check(self.input(call), Arc::clone(&call.target)).await;
+            rounds += 1;
+            match &result.outcome {
+                Outcome::NeedsFacts(reads) if rounds < ROUNDS => {
+                    self.ctx.caches.fetch(reads, &self.key.holder()).await;
+                }
+                _ => return result,
+            }
+        }
+    }
+
+    fn input(&self, call: &Call) -> pintle_plugin::Call {
+        let facts: Arc<dyn Facts> = Arc::clone(&self.ctx.caches) as Arc<dyn Facts>;
+        pintle_plugin::Call {
+            facts,
+            operation: self.operation,
+            release: self.release.clone(),
+            state: call.key.state.chars().take_while(char::is_ascii_digit).collect(),
+            pool: call.key.pool.clone(),
+            args: call.key.arguments(),
+            owner: Arc::clone(&self.owner),
+            host_fields: Arc::from(vec!["status".to_owned()]),
+            values: Arc::clone(&self.values),
+            saved: None,
+            own: Arc::clone(&self.own),
+            clock: StepClock {
+                now: self.now,
+                elapsed: Duration::from_secs(u64::try_from(call.elapsed_seconds).unwrap_or_default()),
+                attempt: self.ctx.ledger.attempts(self.key, &call.key) + 1,
+            },
+        }
+    }
+
+    fn conclude(&self, call: &Call, release: &str, result: CallResult<Checked>) -> (CallAnswer, Record) {
+        let plugin = &call.key.plugin;
+        let attempts = self.ctx.ledger.count_attempt(self.key, &call.key);
+        let tripped = matches!(&result.outcome, Outcome::Failed(failure) if failure.trips_breaker());
+        self.ctx.plugins.breakers.lock().unwrap_or_else(PoisonError::into_inner).tell(plugin, release, self.now, tripped);
+        let label = match &result.outcome {
+            Outcome::Answered(_) => "ok",
+            Outcome::NeedsFacts(_) => "needs_facts",
+            Outcome::Failed(failure) => failure.label(),
+        };
+        let labels = CallLabels { plugin: plugin.clone(), result: label };
+        self.ctx.metrics.calls.get_or_create(&labels).inc();
+        self.ctx.metrics.call_seconds.observe(result.stats.duration.as_secs_f64());
+        let again = PAUSE.saturating_mul(1 << attempts.min(4)).min(LONGEST);
+        let asks_again = result.called.logs || result.called.images;
+        let answer = match result.outcome {
+            Outcome::Answered(checked) if checked.verdict.is_ready() => waiting(Verdict::Ready),
+            Outcome::Answered(checked) => {
+                let recheck = if asks_again { Some(checked.recheck.map_or(again, |said| said.min(again))) } else { checked.recheck };
+                CallAnswer { verdict: checked.verdict, recheck }
+            }
+            Outcome::NeedsFacts(reads) => {
+                let message = format!("Plugin {plugin} asks for more and more: {} reads are still unknown", reads.len());
+                CallAnswer { verdict: Verdict::pending(self.blocker(call, "FactsUnknown", message)), recheck: Some(again) }
+            }
+            Outcome::Failed(failure) => {
+                let verdict = failure.verdict(plugin, &call.target.reference());
+                let recheck = matches!(verdict, Verdict::Transient(_)).then_some(again);
+                CallAnswer { verdict, recheck }
+            }
+        };
+        (answer, result.record)
+    }
+}
+
+fn waiting(verdict: Verdict) -> CallAnswer {
+    CallAnswer { verdict, recheck: None }
+}

@@ -1,0 +1,200 @@
+//! Render: chart, values and pools become the objects of every state.
+
+use std::collections::BTreeSet;
+
+use pintle_api::{Facts, Gvk, names};
+use pintle_chart::{Capabilities, Document, Files, Order, RenderError, RenderInput, state::StateFile};
+use pintle_plan::{
+    Dress, Flavor, Memory, Pool, PoolInput, Pools, REST, RenderFault, Rendered, StateInput, dress, fnv1a,
+};
+
+use crate::{charts::Loaded, error_text::one_line, front::Front, lookup::FactsLookup, map};
+
+/// What the objects of a release are rendered from.
+pub(crate) struct Rendering<'a> {
+    pub(crate) front: &'a Front,
+    pub(crate) chart: &'a Loaded,
+    pub(crate) pools: &'a Pools,
+    pub(crate) memory: &'a Memory,
+    pub(crate) capabilities: &'a Capabilities,
+    pub(crate) facts: &'a dyn Facts,
+    /// Whether a kind has namespaces; nothing for kinds nobody serves.
+    pub(crate) is_namespaced: &'a dyn Fn(&Gvk) -> Option<bool>,
+}
+
+/// Renders every state. A state that cannot be rendered holds its error; the others do not care.
+pub(crate) fn run(with: &Rendering<'_>) -> Vec<StateInput> {
+    match with.front.release.flavor {
+        Flavor::SpecialResource { .. } => special_resource(with),
+        Flavor::Watch => watch(with),
+    }
+}
+
+/// One render per state file and pool, and one for everything that is no state.
+fn special_resource(with: &Rendering<'_>) -> Vec<StateInput> {
+    let files = with.chart.states.iter().map(|file| state(with, file));
+    let mut states: Vec<_> = files.collect();
+    let rest = pool_input(with, REST, Files::Rest, None);
+    if rest.objects.as_ref().map_or(true, |objects| !objects.is_empty()) {
+        states.push(StateInput { name: REST.to_owned(), label: String::new(), pools: vec![rest] });
+    }
+    states
+}
+
+fn state(with: &Rendering<'_>, file: &StateFile) -> StateInput {
+    let files = Files::State(&file.template);
+    let per_pool = || with.pools.pools.iter().map(|pool| pool_input(with, &file.name, files, Some(pool))).collect();
+    let pools = if file.kernel_affine {
+        per_pool()
+    } else {
+        let once = pool_input(with, &file.name, files, None);
+        if is_affine(&once) { per_pool() } else { vec![once] }
+    };
+    StateInput { name: file.name.clone(), label: file.digits.clone(), pools }
+}
+
+/// True when a rendered object says that there is one of it per kernel; SRO looked at the text alone.
+fn is_affine(input: &PoolInput) -> bool {
+    let mut objects = input.objects.iter().flatten();
+    objects.any(|rendered| rendered.object.annotation(names::SRO_KERNEL_AFFINE) == Some("true"))
+}
+
+/// One Helm render, split by state: numbered files, `pintle.dev/state`, and the rest.
+fn watch(with: &Rendering<'_>) -> Vec<StateInput> {
+    let all = match render(with, Files::All, None) {
+        Ok(documents) => documents,
+        Err(fault) => return vec![single(REST, Err(fault), with)],
+    };
+    let names: BTreeSet<String> = all.iter().map(|(document, _)| state_of(document)).collect();
+    let mut names: Vec<_> = names.into_iter().collect();
+    names.sort_by_key(|name| (name == REST, name.clone()));
+    let states = names.iter().map(|name| {
+        let own = all.iter().filter(|(document, _)| state_of(document) == *name);
+        let own: Vec<_> = own.cloned().collect();
+        single(name, dress_all(with, name, None, own), with)
+    });
+    states.collect()
+}
+
+fn single(name: &str, objects: Result<Vec<Rendered>, RenderFault>, with: &Rendering<'_>) -> StateInput {
+    let pool = PoolInput { pool: String::new(), nodes: with.pools.nodes(), objects };
+    StateInput { name: name.to_owned(), label: String::new(), pools: vec![pool] }
+}
+
+fn state_of(document: &Document) -> String {
+    if let Some(state) = document.object.annotation(names::STATE) {
+        return state.to_owned();
+    }
+    let base = document.source.rsplit('/').next().unwrap_or_default();
+    if pintle_chart::state::is_state(base) { base.trim_end_matches(".yaml").to_owned() } else { REST.to_owned() }
+}
+
+fn pool_input(with: &Rendering<'_>, state: &str, files: Files<'_>, pool: Option<&Pool>) -> PoolInput {
+    let objects = render(with, files, pool).and_then(|documents| dress_all(with, state, pool, documents));
+    match pool {
+        Some(pool) => PoolInput { pool: pool.key(), nodes: pool.nodes.clone(), objects },
+        None => PoolInput { pool: String::new(), nodes: with.pools.nodes(), objects },
+    }
+}
+
+/// Documents in the order they are applied, each with whether it is a hook.
+fn render(with: &Rendering<'_>, files: Files<'_>, pool: Option<&Pool>) -> Result<Vec<(Document, bool)>, RenderFault> {
+    let values = map::run(with, pool)?;
+    let lookup = FactsLookup(with.facts);
+    let release = pintle_chart::Release {
+        name: with.front.release.name.clone(),
+        namespace: with.front.release.namespace.clone(),
+        revision: with.memory.revision.max(1),
+        is_upgrade: false,
+    };
+    let order = match with.front.release.flavor {
+        Flavor::SpecialResource { .. } => Order::SpecialResource,
+        Flavor::Watch => Order::Install,
+    };
+    let input = RenderInput {
+        release: &release,
+        values: &values,
+        capabilities: with.capabilities,
+        files,
+        order,
+        run: map::run_options(with.memory, &lookup),
+    };
+    let rendered = with.chart.compiled.render(&input).map_err(|err| fault(&err))?;
+    for warning in &rendered.warnings {
+        tracing::warn!(owner = %with.front.release.owner, "{warning}");
+    }
+    if let Some(hook) = rendered.hooks.iter().find(|hook| !hook.events.is_empty()) {
+        let message = format!(
+            "{}: {} is a Helm hook, which this version does not run; take the annotation {} away",
+            hook.document.source,
+            hook.document.object.reference(),
+            names::HELM_HOOK
+        );
+        return Err(RenderFault { reason: "HookNotServed".to_owned(), message });
+    }
+    Ok(rendered.documents.into_iter().map(|document| (document, false)).collect())
+}
+
+fn dress_all(
+    with: &Rendering<'_>,
+    state: &str,
+    pool: Option<&Pool>,
+    documents: Vec<(Document, bool)>,
+) -> Result<Vec<Rendered>, RenderFault> {
+    let release = &with.front.release;
+    let dressed = documents.into_iter().map(|(document, is_hook)| {
+        if document.object.gvk().group == names::GROUP {
+            let message = format!(
+                "{}: {} is of group {}; a chart cannot grant itself rights, an administrator installs it",
+                document.source,
+                document.object.reference(),
+                names::GROUP
+            );
+            return Err(RenderFault { reason: "ForbiddenKind".to_owned(), message });
+        }
+        let is_namespaced = (with.is_namespaced)(&document.object.gvk()).unwrap_or(true);
+        let dress_with = Dress {
+            release: &release.name,
+            namespace: &release.namespace,
+            owner: &release.owner,
+            owner_uid: &release.owner_uid,
+            flavor: &release.flavor,
+            state,
+            pool,
+        };
+        let object = dress(&dress_with, document.object, is_namespaced).map_err(|err| RenderFault {
+            reason: "RenderError".to_owned(),
+            message: format!("{}: {err}", document.source),
+        })?;
+        Ok(Rendered { object, source: document.source.to_string(), is_hook })
+    });
+    dressed.collect()
+}
+
+fn fault(err: &RenderError) -> RenderFault {
+    let reason = match err {
+        RenderError::KubeVersion { .. } => "KubeVersion",
+        RenderError::Schema(_) | RenderError::Values(_) => "InvalidValues",
+        RenderError::Annotation(_) => "UnknownAnnotation",
+        RenderError::Manifest(_) => "InvalidManifest",
+        RenderError::Library { .. }
+        | RenderError::MissingDependencies { .. }
+        | RenderError::NoTemplate { .. }
+        | RenderError::Template(_) => "RenderError",
+    };
+    RenderFault { reason: reason.to_owned(), message: one_line(err) }
+}
+
+/// Mark of everything that was rendered: a revision is another one when it differs.
+pub(crate) fn manifest_mark(states: &[StateInput]) -> String {
+    let pools = states.iter().flat_map(|state| state.pools.iter().map(move |pool| (&state.name, pool)));
+    let mut text = String::new();
+    for (state, pool) in pools {
+        text.push_str(state);
+        text.push_str(&pool.pool);
+        for rendered in pool.objects.iter().flatten() {
+            text.push_str(&pintle_plan::rendered_mark(&rendered.object));
+        }
+    }
+    format!("{:x}", fnv1a(text.as_bytes()))
+}

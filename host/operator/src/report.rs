@@ -1,0 +1,243 @@
+//! Report: status, events on transitions, metrics.
+
+use std::time::Duration;
+
+use pintle_api::{
+    Object, Timestamp,
+    special_resource::{ChartStatus, SpecialResourceStatus},
+    status::{Phase, StateStatus},
+};
+use pintle_chart::Chart;
+use pintle_cluster::{Note, NoteKind};
+use pintle_plan::{Plan, StatusInput, special_resource_status, watch_status};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::{
+    context::{Context, Key},
+    front::Front,
+    metrics::{KindLabels, OwnerLabels, StateLabels},
+};
+
+/// Two writes of a status that says much the same are at least this far apart.
+const APART: Duration = Duration::from_secs(1);
+
+/// What is told of a pass.
+pub(crate) struct Outcome<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) chart: Option<&'a Chart>,
+    pub(crate) revision: u32,
+    pub(crate) tries: u32,
+    pub(crate) is_removal: bool,
+}
+
+/// Tells how a release stands. Gives the time after which it is to be told, where it was told less
+/// than a second ago.
+pub(crate) async fn run(ctx: &Context, key: &Key, front: &Front, outcome: &Outcome<'_>) -> Option<Duration> {
+    let input = StatusInput {
+        plan: Some(outcome.plan),
+        problem: None,
+        generation: front.owner.generation(),
+        tries: outcome.tries,
+        is_removal: outcome.is_removal,
+        chart: outcome.chart.map(chart_status),
+        revision: outcome.revision,
+        now: Timestamp::now(),
+    };
+    measure(ctx, key, &front.owner, outcome.plan);
+    tell(ctx, key, &front.owner, &input).await
+}
+
+/// Tells that an owner could not even be planned.
+pub(crate) async fn problem(
+    ctx: &Context,
+    key: &Key,
+    owner: &Object,
+    reason: &str,
+    message: &str,
+) -> Option<Duration> {
+    let input = StatusInput {
+        plan: None,
+        problem: Some((reason, message)),
+        generation: owner.generation(),
+        tries: 0,
+        is_removal: false,
+        chart: None,
+        revision: 0,
+        now: Timestamp::now(),
+    };
+    tell(ctx, key, owner, &input).await
+}
+
+/// The states as they were last told.
+pub(crate) fn states_before(owner: &Object) -> Vec<StateStatus> {
+    let states = owner.at("/status/states").cloned().unwrap_or_default();
+    serde_json::from_value(states).unwrap_or_default()
+}
+
+async fn tell(ctx: &Context, key: &Key, owner: &Object, input: &StatusInput<'_>) -> Option<Duration> {
+    let before = owner.at("/status").cloned().unwrap_or_else(|| json!({}));
+    let status = if owner.kind() == "SpecialResource" {
+        let before: SpecialResourceStatus = serde_json::from_value(before.clone()).unwrap_or_default();
+        json!(special_resource_status(input, &before))
+    } else {
+        let mut status = before.clone();
+        if let Value::Object(status) = &mut status {
+            status.extend(watch_status(input, &before));
+        }
+        status
+    };
+    if is_same(&status, &before) {
+        return None;
+    }
+    let is_transition = conditions(&status) != conditions(&before) || phases(&status) != phases(&before);
+    if !is_transition && let Some(wait) = ctx.ledger.with(key, |entry| too_early(entry.status_at)) {
+        return Some(wait);
+    }
+    if write_status(ctx, owner, &status).await {
+        ctx.ledger.with(key, |entry| entry.status_at = Some(Instant::now()));
+        announce(ctx, owner, &before, &status).await;
+    }
+    None
+}
+
+/// How long to wait before a status that was just written is written again.
+fn too_early(last: Option<Instant>) -> Option<Duration> {
+    APART.checked_sub(last?.elapsed()).filter(|left| !left.is_zero())
+}
+
+/// Fields the server would drop or leave empty do not make a difference.
+fn is_same(status: &Value, before: &Value) -> bool {
+    match (status, before) {
+        (Value::Object(status), Value::Object(before)) => {
+            let filled = |value: &Value| !matches!(value, Value::Null) && *value != json!([]) && *value != json!({});
+            status.iter().filter(|(_, value)| filled(value)).all(|(key, value)| before.get(key) == Some(value))
+                && before.iter().filter(|(_, value)| filled(value)).all(|(key, _)| status.get(key).is_some_and(filled))
+        }
+        _ => status == before,
+    }
+}
+
+/// Types, statuses and reasons of conditions.
+fn conditions(status: &Value) -> Vec<[String; 3]> {
+    let list = status.get("conditions").and_then(Value::as_array);
+    let text = |condition: &Value, field: &str| {
+        condition.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let triple = |condition: &Value| [text(condition, "type"), text(condition, "status"), text(condition, "reason")];
+    list.into_iter().flatten().map(triple).collect()
+}
+
+fn phases(status: &Value) -> Vec<Value> {
+    let states = status.get("states").and_then(Value::as_array);
+    states.into_iter().flatten().map(|state| state.get("phase").cloned().unwrap_or_default()).collect()
+}
+
+/// Writes a status; false when it was refused.
+pub(crate) async fn write_status(ctx: &Context, owner: &Object, status: &Value) -> bool {
+    let Some(uid) = owner.uid() else { return false };
+    match ctx.writer.apply_status(&owner.reference(), uid, status).await {
+        Ok(_) => true,
+        Err(err) => {
+            tracing::warn!(owner = %owner.reference(), label = err.label(), "could not write the status");
+            false
+        }
+    }
+}
+
+/// One event when a release became ready, and one when it failed.
+async fn announce(ctx: &Context, owner: &Object, before: &Value, status: &Value) {
+    let find = |status: &Value, kind: &str| {
+        conditions(status).into_iter().find(|[name, ..]| name == kind).map(|[_, status, reason]| (status, reason))
+    };
+    let became = |kind: &str| {
+        let now = find(status, kind).filter(|(status, _)| status == "True")?;
+        (find(before, kind).as_ref() != Some(&now)).then_some(now.1)
+    };
+    if became("Ready").is_some() {
+        note(ctx, owner, NoteKind::Normal, "Ready", "every state is ready").await;
+    }
+    for kind in ["Errored", "Stalled"] {
+        if let Some(reason) = became(kind) {
+            let message = message_of(status, kind);
+            note(ctx, owner, NoteKind::Warning, &reason, &message).await;
+        }
+    }
+}
+
+fn message_of(status: &Value, kind: &str) -> String {
+    let list = status.get("conditions").and_then(Value::as_array);
+    let found = list.into_iter().flatten().find(|c| c.get("type").and_then(Value::as_str) == Some(kind));
+    found.and_then(|c| c.get("message")?.as_str()).unwrap_or_default().to_owned()
+}
+
+/// An event about an owner.
+pub(crate) async fn note(ctx: &Context, owner: &Object, kind: NoteKind, reason: &str, message: &str) {
+    let note = Note {
+        regarding: owner.reference(),
+        uid: owner.uid().map(str::to_owned),
+        kind,
+        reason: reason.to_owned(),
+        action: "Reconcile".to_owned(),
+        message: message.to_owned(),
+        at: Timestamp::now(),
+        reporter: ctx.identity.clone(),
+    };
+    if let Err(err) = ctx.writer.event(&note).await {
+        tracing::warn!(owner = %owner.reference(), label = err.label(), reason, "could not write the event");
+    }
+}
+
+fn chart_status(chart: &Chart) -> ChartStatus {
+    ChartStatus {
+        name: chart.name().to_owned(),
+        version: chart.metadata.version.clone(),
+        digest: chart.digest.clone(),
+    }
+}
+
+/// SRO's metrics of one SpecialResource.
+fn measure(ctx: &Context, key: &Key, owner: &Object, plan: &Plan) {
+    if owner.kind() != "SpecialResource" {
+        return;
+    }
+    let name = owner.name().to_owned();
+    let mut states = Vec::new();
+    let mut series = Vec::new();
+    for view in &plan.states {
+        let state = format!("templates/{}.yaml", view.name);
+        let labels = StateLabels { specialresource: name.clone(), state: state.clone() };
+        ctx.metrics.states.get_or_create(&labels).set(i64::from(view.phase == Phase::Ready));
+        states.push(state);
+        for (object, is_ready) in &view.kinds {
+            let labels = KindLabels {
+                specialresource: name.clone(),
+                kind: object.kind.clone(),
+                name: object.name.clone(),
+                namespace: object.namespace.clone().unwrap_or_default(),
+            };
+            ctx.metrics.kinds.get_or_create(&labels).set(i64::from(*is_ready));
+            series.push(labels);
+        }
+    }
+    let has_trouble = plan.states.iter().any(|view| matches!(view.phase, Phase::Failed | Phase::Regressed));
+    ctx.metrics.upgrade_alert.get_or_create(&OwnerLabels { cr: name }).set(i64::from(has_trouble));
+    let old = ctx.ledger.with(key, |entry| std::mem::replace(&mut entry.series, series.clone()));
+    old.iter().filter(|labels| !series.contains(labels)).for_each(|labels| {
+        ctx.metrics.kinds.remove(labels);
+    });
+    ctx.ledger.with(key, |entry| entry.states = states);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_list_that_the_server_dropped_is_no_difference() {
+        let ours = json!({"state": "Ready: ", "states": [], "blocked": ""});
+        assert!(is_same(&ours, &json!({"state": "Ready: ", "blocked": ""})));
+        assert!(!is_same(&ours, &json!({"state": "Ready: ", "blocked": "", "states": [{"name": "a"}]})));
+        assert!(!is_same(&ours, &json!({"state": "x", "blocked": ""})));
+    }
+}
