@@ -14,6 +14,7 @@
 //! Native maps and sequences of minijinja never enter: they are not shared by
 //! reference, and `set $d` must be seen through every name of `$d`.
 
+pub mod cycle;
 pub mod float;
 pub mod number;
 pub mod object;
