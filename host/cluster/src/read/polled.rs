@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_tail_begins_with_a_whole_line() {
-        assert_eq!(whole_lines(b"one\ntwo\nthree\n", 10), b"three\n");
+        assert_eq!(whole_lines(b"one\ntwo\nthree\n", 9), b"three\n");
         assert_eq!(whole_lines(b"\ntwo\nthree\n", 10), b"two\nthree\n");
         assert_eq!(whole_lines(b"abcdef", 3), b"def");
         assert_eq!(whole_lines(b"ab", 3), b"ab");
