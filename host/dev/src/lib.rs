@@ -1,1 +1,5 @@
-//! Placeholder.
+//! A local control plane with real Kubernetes components, simulated nodes and vendors, and guest builds:
+//! what `pintle dev`, `pintle demo`, `pintle plugin build` and the end-to-end tests stand on.
+
+pub mod binaries;
+pub mod cache;
