@@ -1,5 +1,11 @@
 //! A local control plane with real Kubernetes components, simulated nodes and vendors, and guest builds:
 //! what `pintle dev`, `pintle demo`, `pintle plugin build` and the end-to-end tests stand on.
 
+pub mod audit;
 pub mod binaries;
 pub mod cache;
+pub mod cluster;
+pub mod nodes;
+pub mod stages;
+
+pub use cluster::{ControlPlane, Options};
