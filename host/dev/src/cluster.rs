@@ -25,6 +25,7 @@ pub use state::{State, StateError};
 
 use crate::audit::Audit;
 use crate::binaries::Binaries;
+use crate::simulate::Simulators;
 use crate::stages::Timings;
 use access::{Credential, Endpoint};
 use components::Layout;
@@ -35,6 +36,7 @@ pub const INTERNAL_REGISTRY: &str = "image-registry.openshift-image-registry.svc
 
 /// The user whose kubeconfig file is given to people.
 const ADMIN: &str = "pintle:admin";
+const SIMULATOR: &str = "pintle:simulator";
 
 /// Life of a token that [`ControlPlane::service_account`] asks for, in seconds: a day of work.
 const TOKEN_SECONDS: i64 = 86_400;
@@ -179,6 +181,7 @@ pub struct ControlPlane {
     timings: Timings,
     gated_images: Vec<String>,
     phases: Phases,
+    simulators: Option<Simulators>,
     daemons: Mutex<Vec<Daemon>>,
     group: Option<Group>,
     /// Removed after everything has ended.
@@ -338,9 +341,28 @@ impl ControlPlane {
         Audit::new(self.layout.audit_log())
     }
 
-    /// Where the logs of pods and the certificates are, for the simulators.
-    pub(crate) const fn layout(&self) -> &Layout {
-        &self.layout
+    /// A client for the simulators, whose requests are not in the audit log.
+    pub(crate) fn simulator_client(&self) -> Result<Client, Error> {
+        Client::try_from(self.config(SIMULATOR)?).map_err(Error::api("make a client"))
+    }
+
+    /// The folder of the logs of simulated pods.
+    pub(crate) fn pod_logs(&self) -> PathBuf {
+        self.layout.pod_logs()
+    }
+
+    /// What decides which images are missing; `None` when another process simulates.
+    pub fn simulators(&self) -> Option<&Simulators> {
+        self.simulators.as_ref()
+    }
+
+    /// Simulates from now on in this process; for a control plane that was started by another.
+    ///
+    /// # Errors
+    /// As [`Simulators::start`].
+    pub fn simulate(&mut self) -> Result<(), Error> {
+        self.simulators = Some(Simulators::start(self)?);
+        Ok(())
     }
 
     /// How long the simulated kubelets take.

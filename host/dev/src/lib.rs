@@ -5,7 +5,10 @@ pub mod audit;
 pub mod binaries;
 pub mod cache;
 pub mod cluster;
+pub mod guest;
 pub mod nodes;
+pub mod registry;
+pub mod simulate;
 pub mod stages;
 
 pub use cluster::{ControlPlane, Options};

@@ -15,7 +15,7 @@ omitStages: [RequestReceived]
 omitManagedFields: true
 rules:
 - level: None
-  users: ["system:apiserver", "pintle:controller-manager", "pintle:scheduler", "pintle:kwok"]
+  users: ["system:apiserver", "pintle:controller-manager", "pintle:scheduler", "pintle:kwok", "pintle:simulator"]
 - level: None
   userGroups: ["system:serviceaccounts:kube-system"]
 - level: None

@@ -21,8 +21,8 @@ sleep 0.3
 kill -KILL 0
 "#;
 
-/// Time a program gets to end by itself before it is killed.
-const GRACE: Duration = Duration::from_secs(3);
+/// Time a program gets to end by itself before it is killed. The API server waits for its watches, which nobody needs.
+const GRACE: Duration = Duration::from_millis(1_500);
 
 /// How often an ending program is looked at.
 const POLL: Duration = Duration::from_millis(10);

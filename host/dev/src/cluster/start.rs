@@ -16,7 +16,7 @@ use super::components::{Layout, Plan};
 use super::pki::{self, Pki};
 use super::ports::Reserved;
 use super::process::{Daemon, Group};
-use super::{ADMIN, ControlPlane, Error, Options, Phases, Ports};
+use super::{ADMIN, ControlPlane, Error, Options, Phases, Ports, SIMULATOR};
 use crate::stages;
 
 /// A cold machine that also compiles takes up to 20 s; past this something is wrong.
@@ -43,6 +43,7 @@ pub(super) async fn run(options: Options) -> Result<ControlPlane, Error> {
     };
     starter.store_and_server(&mut plane).await?;
     starter.the_rest(&mut plane).await?;
+    plane.simulate()?;
     plane.phases.all = begun.elapsed();
     Ok(plane)
 }
@@ -112,6 +113,7 @@ fn prepare(options: &Options) -> Result<ControlPlane, Error> {
         timings: options.timings.clone(),
         gated_images: options.gated_images.clone(),
         phases: Phases::default(),
+        simulators: None,
         daemons: Mutex::default(),
         group: Some(group),
         layout,
@@ -133,7 +135,7 @@ fn data_folder(options: &Options) -> Result<(PathBuf, Option<tempfile::TempDir>)
 }
 
 fn credentials(options: &Options) -> std::io::Result<Vec<Credential>> {
-    let own = [ADMIN, CONTROLLER_MANAGER, SCHEDULER, KWOK].map(User::admin);
+    let own = [ADMIN, SIMULATOR, CONTROLLER_MANAGER, SCHEDULER, KWOK].map(User::admin);
     own.into_iter()
         .chain(options.users.iter().cloned())
         .map(Credential::new)

@@ -133,6 +133,7 @@ impl State {
             timings: Timings::watchable(),
             gated_images: self.gated_images,
             phases: self.phases,
+            simulators: None,
             daemons: Mutex::new(self.daemons),
             group: None,
             scratch: None,

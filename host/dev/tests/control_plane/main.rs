@@ -6,5 +6,7 @@
     reason = "tests stop at the first surprise"
 )]
 
+mod artifacts;
 mod cluster;
+mod pods;
 mod support;

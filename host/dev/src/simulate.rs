@@ -1,0 +1,66 @@
+//! What a control plane lacks besides kubelets: images that may be missing, and what containers print.
+
+mod images;
+mod logs;
+mod pods;
+
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+
+pub use images::Images;
+pub use logs::{Container, Line, PodLogs};
+
+use crate::ControlPlane;
+use crate::cluster::Error;
+
+/// The simulators of one control plane. They run while this exists, on the runtime on which they were started.
+#[derive(Debug)]
+pub struct Simulators {
+    images: Arc<Images>,
+    logs: Arc<PodLogs>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Simulators {
+    /// Simulators that watch the pods of `plane`.
+    ///
+    /// # Errors
+    /// No client can be made, or the list of known images in the data folder cannot be read.
+    pub fn start(plane: &ControlPlane) -> Result<Self, Error> {
+        let client = plane.simulator_client()?;
+        let images = Images::open(plane.data_dir().join("images.json"), plane.gated_images())
+            .map_err(Error::io("read the list of images"))?;
+        let (images, logs) = (
+            Arc::new(images),
+            Arc::new(PodLogs::new(plane.pod_logs(), client.clone())),
+        );
+        let pods = pods::Simulator::new(
+            client,
+            images.clone(),
+            logs.clone(),
+            plane.timings().clone(),
+        );
+        Ok(Self {
+            images,
+            logs,
+            tasks: vec![tokio::spawn(pods.run())],
+        })
+    }
+
+    /// The images that can be pulled.
+    pub const fn images(&self) -> &Arc<Images> {
+        &self.images
+    }
+
+    /// What containers print.
+    pub const fn logs(&self) -> &Arc<PodLogs> {
+        &self.logs
+    }
+}
+
+impl Drop for Simulators {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
