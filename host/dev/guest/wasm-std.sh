@@ -16,10 +16,10 @@ mkdir -p "$work/packages" "$work/root" "$work/source"
 # The lists of a fresh container are empty. Only the superuser can fill them; otherwise the next step says what lacks.
 apt-cache show rustc-web >"$work/known" 2>&1 || apt-get -qq update || true
 dependency() { apt-cache depends "$1" | sed -n "s/^ *Depends: \($2.*\)/\1/p" | head -n 1; }
-llvm=$(dependency rustc-web libllvm)
 std=$(dependency libstd-rust-web-dev libstd-rust-web)
+llvm=$(dependency "$std" libllvm)
 (cd "$work/packages" && apt-get -qq -o APT::Sandbox::User=root download \
-    rustc-web rust-web-src libstd-rust-web-dev ${llvm:+"$llvm"} ${std:+"$std"})
+    rustc-web rust-web-src libstd-rust-web-dev "$std" "$llvm")
 
 for package in "$work"/packages/*.deb; do
     case $package in
