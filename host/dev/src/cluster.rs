@@ -25,6 +25,7 @@ pub use state::{State, StateError};
 
 use crate::audit::Audit;
 use crate::binaries::Binaries;
+use crate::openshift;
 use crate::simulate::Simulators;
 use crate::stages::Timings;
 use access::{Credential, Endpoint};
@@ -58,6 +59,8 @@ pub struct Options {
     pub gated_images: Vec<String>,
     /// Users besides the administrator, each with a token.
     pub users: Vec<User>,
+    /// The kinds of OpenShift it has; none is plain Kubernetes.
+    pub openshift: Vec<openshift::Kind>,
     /// CustomResourceDefinitions that are there before the controllers look for kinds. Kinds installed later are
     /// garbage-collected only after the collector's next look, up to 30 s later.
     pub definitions: Vec<Value>,
@@ -74,6 +77,7 @@ impl Options {
             timings: Timings::default(),
             gated_images: vec![INTERNAL_REGISTRY.to_owned()],
             users: Vec::new(),
+            openshift: openshift::Kind::ALL.to_vec(),
             definitions: Vec::new(),
         }
     }
@@ -180,6 +184,7 @@ pub struct ControlPlane {
     credentials: Vec<Credential>,
     timings: Timings,
     gated_images: Vec<String>,
+    openshift: Vec<openshift::Kind>,
     phases: Phases,
     simulators: Option<Simulators>,
     daemons: Mutex<Vec<Daemon>>,
@@ -368,6 +373,11 @@ impl ControlPlane {
     /// How long the simulated kubelets take.
     pub const fn timings(&self) -> &Timings {
         &self.timings
+    }
+
+    /// The kinds of OpenShift it has.
+    pub fn openshift(&self) -> &[openshift::Kind] {
+        &self.openshift
     }
 
     /// The prefixes of images that may be missing.

@@ -7,6 +7,7 @@ pub mod cache;
 pub mod cluster;
 pub mod guest;
 pub mod nodes;
+pub mod openshift;
 pub mod registry;
 pub mod simulate;
 pub mod stages;

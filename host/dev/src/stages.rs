@@ -16,7 +16,7 @@ pub(crate) const IMAGES_PULLED: &str = "sim.pintle.dev/ImagesPulled";
 
 /// How long simulated kubelets take. A pod may have its own times in the annotations `sim.pintle.dev/ready-after`,
 /// `complete-after`, `crash` and `stop-after`, written as Go writes durations (`1.5s`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Timings {
     /// From a node's creation to its being ready.
     pub node_ready: Duration,
@@ -26,6 +26,8 @@ pub struct Timings {
     pub pod_complete: Duration,
     /// From a pod's deletion to its being gone.
     pub pod_delete: Duration,
+    /// From the start of a build's pod to the build's end.
+    pub build: Duration,
     /// From the failure of an image pull to the next try; it doubles with each.
     pub pull_backoff: Duration,
     /// The longest time between two tries.
@@ -40,6 +42,7 @@ impl Default for Timings {
             pod_ready: Duration::from_millis(20),
             pod_complete: Duration::from_millis(20),
             pod_delete: Duration::ZERO,
+            build: Duration::from_millis(50),
             pull_backoff: Duration::from_millis(50),
             pull_backoff_max: Duration::from_secs(1),
         }
@@ -54,6 +57,7 @@ impl Timings {
             pod_ready: Duration::from_millis(1_500),
             pod_complete: Duration::from_secs(2),
             pod_delete: Duration::from_secs(1),
+            build: Duration::from_secs(6),
             pull_backoff: Duration::from_secs(2),
             pull_backoff_max: Duration::from_secs(10),
         }

@@ -17,7 +17,7 @@ use super::pki::{self, Pki};
 use super::ports::Reserved;
 use super::process::{Daemon, Group};
 use super::{ADMIN, ControlPlane, Error, Options, Phases, Ports, SIMULATOR};
-use crate::stages;
+use crate::{openshift, stages};
 
 /// A cold machine that also compiles takes up to 20 s; past this something is wrong.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -112,6 +112,7 @@ fn prepare(options: &Options) -> Result<ControlPlane, Error> {
         credentials,
         timings: options.timings.clone(),
         gated_images: options.gated_images.clone(),
+        openshift: options.openshift.clone(),
         phases: Phases::default(),
         simulators: None,
         daemons: Mutex::default(),
@@ -185,7 +186,12 @@ impl Starter<'_> {
         .await?;
         plane.phases.apiserver = self.begun.elapsed();
         self.spawn_controllers(plane)?;
-        define(&client, &self.options.definitions).await?;
+        let openshift = &self.options.openshift;
+        define(&client, openshift, &self.options.definitions).await?;
+        until(plane, "the kinds of OpenShift", async || {
+            openshift::install_objects(&client, openshift).await.is_ok()
+        })
+        .await?;
         let Ports {
             kubelet, registry, ..
         } = plane.ports;
@@ -291,12 +297,17 @@ async fn answers(client: &Client, path: &str) -> bool {
 }
 
 /// Installs kinds; the kubelets' own comes with them.
-async fn define(client: &Client, definitions: &[Value]) -> Result<(), Error> {
+async fn define(
+    client: &Client,
+    openshift: &[openshift::Kind],
+    definitions: &[Value],
+) -> Result<(), Error> {
     let own: Value = serde_yaml::from_str(LOGS_DEFINITION)
         .map_err(std::io::Error::other)
         .map_err(Error::io("read the kind of pod logs"))?;
     let kinds = Api::<CustomResourceDefinition>::all(client.clone());
-    for definition in std::iter::once(&own).chain(definitions) {
+    let openshift: Vec<Value> = openshift.iter().map(|kind| kind.definition()).collect();
+    for definition in std::iter::once(&own).chain(&openshift).chain(definitions) {
         let name = definition["metadata"]["name"].as_str().unwrap_or_default();
         let how = PatchParams::apply("pintle-dev").force();
         kinds

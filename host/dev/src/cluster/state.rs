@@ -11,6 +11,7 @@ use super::components::Layout;
 use super::process::Daemon;
 use super::{ControlPlane, Phases, Ports};
 use crate::cache;
+use crate::openshift;
 use crate::stages::Timings;
 
 /// The format of the file; another number is another format.
@@ -25,7 +26,9 @@ pub struct State {
     ports: Ports,
     with_registry: bool,
     credentials: Vec<Credential>,
+    timings: Timings,
     gated_images: Vec<String>,
+    openshift: Vec<openshift::Kind>,
     phases: Phases,
     daemons: Vec<Daemon>,
 }
@@ -130,8 +133,9 @@ impl State {
             ports: self.ports,
             with_registry: self.with_registry,
             credentials: self.credentials,
-            timings: Timings::watchable(),
+            timings: self.timings,
             gated_images: self.gated_images,
+            openshift: self.openshift,
             phases: self.phases,
             simulators: None,
             daemons: Mutex::new(self.daemons),
@@ -168,7 +172,9 @@ impl ControlPlane {
             "ports": self.ports,
             "with_registry": self.with_registry,
             "credentials": self.credentials,
+            "timings": self.timings,
             "gated_images": self.gated_images,
+            "openshift": self.openshift,
             "phases": self.phases,
             "daemons": *daemons,
         });

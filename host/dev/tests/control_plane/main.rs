@@ -7,6 +7,7 @@
 )]
 
 mod artifacts;
+mod builds;
 mod cluster;
 mod pods;
 mod support;
