@@ -1,0 +1,307 @@
+//! The one way to read the cluster: watches of our own that answer [`Facts`] at once.
+//!
+//! An [`Interest`] is a set of objects watched as one; whoever reads holds it, and it ends a while after
+//! the last holder let go. What a write returned is put in at once, so that the next read sees it.
+
+mod changes;
+mod fetch;
+mod fingerprint;
+mod informer;
+mod interest;
+mod mask;
+mod polled;
+mod selector;
+mod store;
+mod task;
+mod watch_set;
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{Arc, PoisonError, RwLock, Weak},
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use pintle_api::{Answer, Facts, Gvk, LogTail, Object, ObjectRef, Query, Read};
+
+pub use changes::{Changed, Changes, Seen};
+pub use fingerprint::{answer_fingerprint, object_fingerprint};
+pub(crate) use informer::{Sink, Source, follow};
+pub use interest::{Holder, Interest};
+pub use mask::{Mask, Masks};
+pub use store::Stage;
+pub use watch_set::{Wake, Wakes, WatchSet};
+
+use changes::Listeners;
+use polled::Polled;
+use selector::Selector;
+use store::Store;
+
+use crate::{
+    discovery::{Discovery, Served},
+    link::Link,
+};
+
+/// Asks registries for the digest of an image.
+#[async_trait]
+pub trait Resolve: Send + Sync {
+    /// `Found` with `sha256:…`, `Missing` when the registry has no such image, `Denied` with the reason.
+    async fn resolve(&self, image: &str) -> Answer<String>;
+}
+
+/// Answers reads from watches. Nothing is watched until it is asked for.
+pub struct Caches {
+    link: Arc<Link>,
+    discovery: Arc<Discovery>,
+    masks: Masks,
+    resolver: Option<Arc<dyn Resolve>>,
+    linger: Duration,
+    listeners: Listeners,
+    book: RwLock<Book>,
+    polled: Polled,
+    /// What the tasks hold: they end with the caches.
+    myself: Weak<Self>,
+}
+
+/// What the caches weigh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheSize {
+    /// Watches.
+    pub interests: usize,
+    /// Objects in them; one that is in two counts twice.
+    pub objects: usize,
+}
+
+/// Every interest.
+#[derive(Default)]
+struct Book {
+    entries: HashMap<Interest, Entry>,
+    /// Stores by kind, but for those of one object.
+    wide: HashMap<Gvk, Vec<Arc<Store>>>,
+    /// Stores of one object, by its name.
+    named: BTreeMap<ObjectRef, Vec<Arc<Store>>>,
+    /// The task that ends what nobody holds and the one that listens to discovery.
+    started: bool,
+}
+
+struct Entry {
+    store: Arc<Store>,
+    holders: HashSet<Holder>,
+    /// Since when nobody holds it.
+    idle: Option<Instant>,
+    task: tokio::task::AbortHandle,
+}
+
+// === impl Caches ===
+
+impl Caches {
+    pub(crate) fn new(
+        link: Arc<Link>,
+        discovery: Arc<Discovery>,
+        masks: Masks,
+        resolver: Option<Arc<dyn Resolve>>,
+        linger: Duration,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|myself| {
+            let (listeners, book, polled) = Default::default();
+            let myself = Weak::clone(myself);
+            Self { link, discovery, masks, resolver, linger, listeners, book, polled, myself }
+        })
+    }
+
+    /// Starts to watch, if nobody does yet, and keeps watching while held. [`Caches::settled`] waits for
+    /// the first list.
+    pub fn hold(&self, interest: &Interest, holder: &Holder) {
+        self.ensure(interest, holder);
+    }
+
+    /// Lets go of everything the holder holds.
+    pub fn release(&self, holder: &Holder) {
+        self.retain(holder, &HashSet::new());
+        self.polled.retain(holder, |_| false);
+    }
+
+    /// How far an interest is; `None` when nobody ever held it.
+    #[must_use]
+    pub fn stage(&self, interest: &Interest) -> Option<Stage> {
+        let interest = self.normal(interest.clone());
+        self.read_book().entries.get(&interest).map(|entry| entry.store.stage())
+    }
+
+    /// Waits until the first list of an interest is complete, or it is known why there will be none.
+    /// `None` when nobody holds it.
+    pub async fn settled(&self, interest: &Interest) -> Option<Stage> {
+        let interest = self.normal(interest.clone());
+        let store = self.read_book().entries.get(&interest).map(|entry| Arc::clone(&entry.store))?;
+        Some(store.settled().await)
+    }
+
+    /// Every object of one interest, masked as it says, sorted by namespace and name.
+    #[must_use]
+    pub fn objects(&self, interest: &Interest) -> Answer<Vec<Arc<Object>>> {
+        let interest = self.normal(interest.clone());
+        let book = self.read_book();
+        let Some(entry) = book.entries.get(&interest) else { return Answer::NotYet };
+        match entry.store.stage() {
+            Stage::Starting => Answer::NotYet,
+            Stage::Synced => Answer::Found(entry.store.list(None, &Selector::default())),
+            Stage::Denied(why) => Answer::Denied(why.to_string()),
+            Stage::KindUnknown => Answer::KindUnknown,
+        }
+    }
+
+    /// Every change from now on, in all interests.
+    #[must_use]
+    pub fn subscribe(&self) -> Changes {
+        self.listeners.subscribe()
+    }
+
+    /// A set of releases that are woken when what they read changes, and the queue of wakes.
+    #[must_use]
+    pub fn watch_set(&self) -> (Arc<WatchSet>, Wakes) {
+        let (set, wakes) = WatchSet::new(Weak::clone(&self.myself));
+        self.listeners.add(&set);
+        (set, wakes)
+    }
+
+    /// What the caches weigh.
+    #[must_use]
+    pub fn size(&self) -> CacheSize {
+        let book = self.read_book();
+        let objects = book.entries.values().map(|entry| entry.store.len()).sum();
+        CacheSize { interests: book.entries.len(), objects }
+    }
+
+    /// Shows the answer of a write to every store it belongs to.
+    pub(crate) fn put(&self, object: &Object) {
+        for store in self.stores_of(&object.reference()) {
+            if let Some(changed) = store.put(object) {
+                self.listeners.tell(&changed);
+            }
+        }
+    }
+
+    /// Tells every store that the object with this uid is gone.
+    pub(crate) fn forget(&self, target: &ObjectRef, uid: &str) {
+        for store in self.stores_of(target) {
+            if let Some(changed) = store.forget(target, uid) {
+                self.listeners.tell(&changed);
+            }
+        }
+    }
+
+    /// Every store that may hold the object.
+    fn stores_of(&self, target: &ObjectRef) -> Vec<Arc<Store>> {
+        let book = self.read_book();
+        let wide = book.wide.get(&target.gvk()).into_iter().flatten();
+        let wide = wide.filter(|store| store.reaches(target.namespace.as_deref()));
+        let named = book.named.get(target).into_iter().flatten();
+        wide.chain(named).cloned().collect()
+    }
+
+    /// The name as the caches know it: without a namespace where the kind has none.
+    fn normal_ref(&self, target: &ObjectRef) -> ObjectRef {
+        match self.discovery.kind(&target.gvk()) {
+            Answer::Found(served) if !served.namespaced => ObjectRef { namespace: None, ..target.clone() },
+            _ => target.clone(),
+        }
+    }
+
+    fn normal(&self, mut interest: Interest) -> Interest {
+        if let Answer::Found(served) = self.discovery.kind(&interest.gvk)
+            && !served.namespaced
+        {
+            interest.namespace = None;
+        }
+        interest
+    }
+
+    /// The kind, or the answer there is without it.
+    fn kind<T>(&self, gvk: &Gvk) -> Result<Arc<Served>, Answer<T>> {
+        match self.discovery.kind(gvk) {
+            Answer::Found(served) => Ok(served),
+            Answer::KindUnknown => Err(Answer::KindUnknown),
+            _ => Err(Answer::NotYet),
+        }
+    }
+
+    fn read_book(&self) -> std::sync::RwLockReadGuard<'_, Book> {
+        self.book.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_book(&self) -> std::sync::RwLockWriteGuard<'_, Book> {
+        self.book.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Facts for Caches {
+    fn get(&self, target: &ObjectRef) -> Answer<Arc<Object>> {
+        if let Err(answer) = self.kind(&target.gvk()) {
+            return answer;
+        }
+        let target = self.normal_ref(target);
+        let mask = self.masks.of(&target.gvk());
+        let mut newest: Option<(Arc<Object>, u64)> = None;
+        let mut otherwise = Answer::NotYet;
+        for store in self.stores_of(&target) {
+            if !store.interest.mask.covers(&mask) {
+                continue;
+            }
+            match store.stage() {
+                Stage::Synced => match store.get(target.namespace.as_deref(), &target.name) {
+                    Some(found) if newest.as_ref().is_none_or(|(_, version)| found.1 > *version) => {
+                        newest = Some(found)
+                    }
+                    Some(_) => {}
+                    None if store.is_conclusive() => otherwise = Answer::Missing,
+                    None => {}
+                },
+                Stage::Denied(why) if store.is_conclusive() && otherwise.is_not_yet() => {
+                    otherwise = Answer::Denied(why.to_string());
+                }
+                _ => {}
+            }
+        }
+        newest.map_or(otherwise, |(object, _)| Answer::Found(object))
+    }
+
+    fn list(&self, query: &Query) -> Answer<Vec<Arc<Object>>> {
+        let gvk = Gvk::new(&query.api_version, &query.kind);
+        let served = match self.kind(&gvk) {
+            Ok(served) => served,
+            Err(answer) => return answer,
+        };
+        let Some(selector) = Selector::parse(query.label_selector.as_deref().unwrap_or_default()) else {
+            return Answer::Denied(no_selector(query));
+        };
+        let namespace = query.namespace.as_deref().filter(|_| served.namespaced);
+        let mut otherwise = Answer::NotYet;
+        for store in self.covering(&gvk, namespace, &selector) {
+            match store.stage() {
+                Stage::Synced => return Answer::Found(store.list(namespace, &selector)),
+                Stage::Denied(why) => otherwise = Answer::Denied(why.to_string()),
+                Stage::Starting | Stage::KindUnknown => {}
+            }
+        }
+        otherwise
+    }
+
+    fn tail(&self, log: &LogTail) -> Answer<String> {
+        self.polled.answer(&Read::Tail(log.clone()))
+    }
+
+    fn resolve(&self, image: &str) -> Answer<String> {
+        if self.resolver.is_none() {
+            return Answer::Denied(no_resolver(image));
+        }
+        self.polled.answer(&Read::Resolve(image.to_owned()))
+    }
+}
+
+fn no_selector(query: &Query) -> String {
+    format!("{:?} is no label selector", query.label_selector.as_deref().unwrap_or_default())
+}
+
+fn no_resolver(image: &str) -> String {
+    format!("no registry is asked for {image}: this process has no registry credentials")
+}

@@ -1,0 +1,220 @@
+//! Which interest answers a read, who holds it, and when it ends.
+
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use pintle_api::{Answer, Gvk, ObjectRef, Query, Read, names};
+
+use super::{
+    Book, Caches, Entry,
+    interest::{Holder, Interest},
+    selector::Selector,
+    store::{Stage, Store},
+    task,
+};
+
+/// How long a fetch waits for the first list of a new interest; what is not there then stays `NotYet`.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Caches {
+    /// Sees to it that the reads are answered: starts the watches they need, asks for logs and digests,
+    /// and waits until each is answered or known to have no answer, at most 10 s. The holder holds them
+    /// from here on; [`super::WatchSet::register`] lets go of those a later pass does not read.
+    pub async fn fetch(&self, reads: &[Read], holder: &Holder) {
+        if reads.iter().any(|read| self.is_of_unknown_kind(read)) {
+            self.discovery.look_again().await;
+        }
+        let answered = reads.iter().map(|read| async {
+            match read {
+                Read::Get(_) | Read::List(_) => {
+                    if let Some(store) = self.hold_for(read, holder) {
+                        store.settled().await;
+                    }
+                }
+                Read::Tail(_) | Read::Resolve(_) => self.poll(read, holder).await,
+            }
+        });
+        let all = futures::future::join_all(answered);
+        if tokio::time::timeout(FETCH_TIMEOUT, all).await.is_err() {
+            tracing::warn!(?holder, "some reads have no answer yet");
+        }
+    }
+
+    fn is_of_unknown_kind(&self, read: &Read) -> bool {
+        kind_of(read).is_some_and(|gvk| !matches!(self.discovery.kind(&gvk), Answer::Found(_)))
+    }
+
+    /// The store that answers a read, held; made when there is none. `None` when the kind is not served.
+    pub(super) fn hold_for(&self, read: &Read, holder: &Holder) -> Option<Arc<Store>> {
+        if self.is_of_unknown_kind(read) {
+            return None;
+        }
+        let interest = self.interest_for(read)?;
+        Some(self.ensure(&interest, holder))
+    }
+
+    /// One that exists where one answers, else the narrowest that does.
+    pub(super) fn interest_for(&self, read: &Read) -> Option<Interest> {
+        match read {
+            Read::Get(target) => Some(self.interest_for_get(&self.normal_ref(target))),
+            Read::List(query) => self.interest_for_list(query),
+            Read::Tail(_) | Read::Resolve(_) => None,
+        }
+    }
+
+    fn interest_for_get(&self, target: &ObjectRef) -> Interest {
+        let mask = self.masks.of(&target.gvk());
+        let book = self.read_book();
+        let wide = book.wide.get(&target.gvk()).into_iter().flatten();
+        let answers = |store: &&Arc<Store>| {
+            let knows = store.is_conclusive()
+                || (store.stage() == Stage::Synced
+                    && store.get(target.namespace.as_deref(), &target.name).is_some());
+            store.interest.mask.covers(&mask) && store.reaches(target.namespace.as_deref()) && knows
+        };
+        let existing = wide.filter(|store| !is_denied(store)).find(answers);
+        existing.map_or_else(|| Interest::of_object(target).masked(mask), |store| store.interest.clone())
+    }
+
+    fn interest_for_list(&self, query: &Query) -> Option<Interest> {
+        let selector = Selector::parse(query.label_selector.as_deref().unwrap_or_default())?;
+        let interest = self.normal(Interest::of_query(query));
+        let covering = self.covering(&interest.gvk, interest.namespace.as_deref(), &selector);
+        if let Some(store) = covering.iter().find(|store| !is_denied(store)) {
+            return Some(store.interest.clone());
+        }
+        let mask = self.masks.of(&interest.gvk);
+        // Objects of one owner: one watch serves all owners.
+        if selector.asks_for(names::OWNER) {
+            return Some(Interest::all(interest.gvk).selecting(names::OWNER).masked(mask));
+        }
+        Some(interest.masked(mask))
+    }
+
+    /// Stores that hold everything the selector selects in the namespace.
+    pub(super) fn covering(
+        &self,
+        gvk: &Gvk,
+        namespace: Option<&str>,
+        selector: &Selector,
+    ) -> Vec<Arc<Store>> {
+        let mask = self.masks.of(gvk);
+        let book = self.read_book();
+        let wide = book.wide.get(gvk).into_iter().flatten();
+        let covers = |store: &&Arc<Store>| {
+            store.reaches(namespace) && store.interest.mask.covers(&mask) && store.selector.contains(selector)
+        };
+        wide.filter(covers).cloned().collect()
+    }
+
+    pub(super) fn ensure(&self, interest: &Interest, holder: &Holder) -> Arc<Store> {
+        let interest = self.normal(interest.clone());
+        let mut book = self.write_book();
+        if !book.started {
+            book.started = true;
+            task::start_housekeeping(self);
+        }
+        let entry = match book.entries.get_mut(&interest) {
+            Some(entry) => entry,
+            None => book.open(interest, |store| task::start(self, store)),
+        };
+        entry.holders.insert(holder.clone());
+        entry.idle = None;
+        Arc::clone(&entry.store)
+    }
+
+    /// Lets go of what the holder holds and `keep` does not name.
+    pub(super) fn retain(&self, holder: &Holder, keep: &HashSet<Interest>) {
+        let mut book = self.write_book();
+        for (interest, entry) in &mut book.entries {
+            if !keep.contains(interest) && entry.holders.remove(holder) && entry.holders.is_empty() {
+                entry.idle = Some(Instant::now());
+            }
+        }
+    }
+
+    /// Ends what nobody has held for the time of the linger.
+    pub(super) fn close_idle(&self) {
+        let mut book = self.write_book();
+        let is_over = |entry: &Entry| entry.idle.is_some_and(|idle| idle.elapsed() >= self.linger);
+        let over: Vec<Interest> = book
+            .entries
+            .iter()
+            .filter(|(_, entry)| is_over(entry))
+            .map(|(interest, _)| interest.clone())
+            .collect();
+        over.iter().for_each(|interest| book.close(interest));
+    }
+}
+
+/// A narrower interest may be allowed where a wider one is denied.
+fn is_denied(store: &Store) -> bool {
+    matches!(store.stage(), Stage::Denied(_))
+}
+
+pub(super) fn kind_of(read: &Read) -> Option<Gvk> {
+    match read {
+        Read::Get(target) => Some(target.gvk()),
+        Read::List(query) => Some(Gvk::new(&query.api_version, &query.kind)),
+        Read::Tail(_) | Read::Resolve(_) => None,
+    }
+}
+
+impl Interest {
+    /// The one object it is about.
+    fn object(&self) -> Option<ObjectRef> {
+        let name = self.name.clone()?;
+        Some(ObjectRef {
+            api_version: self.gvk.api_version(),
+            kind: self.gvk.kind.clone(),
+            namespace: self.namespace.clone(),
+            name,
+        })
+    }
+}
+
+impl Book {
+    fn open(
+        &mut self,
+        interest: Interest,
+        start: impl FnOnce(Arc<Store>) -> tokio::task::AbortHandle,
+    ) -> &mut Entry {
+        let store = Arc::new(Store::new(interest.clone()));
+        match interest.object() {
+            Some(object) => self.named.entry(object).or_default().push(Arc::clone(&store)),
+            None => self.wide.entry(interest.gvk.clone()).or_default().push(Arc::clone(&store)),
+        }
+        let task = start(Arc::clone(&store));
+        let entry = Entry { store, holders: HashSet::new(), idle: None, task };
+        self.entries.entry(interest).or_insert(entry)
+    }
+
+    fn close(&mut self, interest: &Interest) {
+        let Some(entry) = self.entries.remove(interest) else { return };
+        entry.task.abort();
+        let others = |store: &Arc<Store>| !Arc::ptr_eq(store, &entry.store);
+        match interest.object() {
+            Some(object) => {
+                if let Some(stores) = self.named.get_mut(&object) {
+                    stores.retain(others);
+                }
+                self.named.retain(|_, stores| !stores.is_empty());
+            }
+            None => {
+                if let Some(stores) = self.wide.get_mut(&interest.gvk) {
+                    stores.retain(others);
+                }
+                self.wide.retain(|_, stores| !stores.is_empty());
+            }
+        }
+    }
+}
+
+impl Drop for Book {
+    fn drop(&mut self) {
+        self.entries.values().for_each(|entry| entry.task.abort());
+    }
+}

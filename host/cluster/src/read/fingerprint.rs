@@ -1,0 +1,119 @@
+//! Objects as one number, so that a change can be told from a new resourceVersion.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use pintle_api::{Answer, Given, Object};
+use serde_json::Value;
+
+/// A number that differs when the object differs in anything but `resourceVersion` and
+/// `managedFields`. It holds within one process.
+#[must_use]
+pub fn object_fingerprint(object: &Object) -> u64 {
+    let mut sum = 0_u64;
+    for (field, value) in object.json() {
+        let of_value = if field == "metadata" { hash_metadata(value) } else { hash(value) };
+        sum = sum.wrapping_add(entry(field, of_value));
+    }
+    sum
+}
+
+/// A number that differs when the answer differs as [`object_fingerprint`] tells it; the kind of the
+/// answer counts, the text of a denial does not.
+#[must_use]
+pub fn answer_fingerprint(given: &Given) -> u64 {
+    match given {
+        Given::Object(answer) => of_answer(answer, |object| object_fingerprint(object)),
+        Given::Objects(answer) => of_answer(answer, |objects| {
+            objects.iter().fold(0, |sum: u64, object| {
+                // The name is part of the object, so the sum of all does not depend on their order.
+                sum.wrapping_add(object_fingerprint(object))
+            })
+        }),
+        Given::Text(answer) => of_answer(answer, |text| {
+            let mut hasher = DefaultHasher::new();
+            text.hash(&mut hasher);
+            hasher.finish()
+        }),
+    }
+}
+
+fn of_answer<T>(answer: &Answer<T>, found: impl Fn(&T) -> u64) -> u64 {
+    let (word, value) = match answer {
+        Answer::Found(value) => (0_u8, found(value)),
+        Answer::Missing => (1, 0),
+        Answer::KindUnknown => (2, 0),
+        Answer::NotYet => (3, 0),
+        Answer::Denied(_) => (4, 0),
+    };
+    let mut hasher = DefaultHasher::new();
+    (word, value).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn hash_metadata(metadata: &Value) -> u64 {
+    let Value::Object(metadata) = metadata else { return hash(metadata) };
+    let counts = |field: &str| field != "resourceVersion" && field != "managedFields";
+    let kept = metadata.iter().filter(|(field, _)| counts(field));
+    kept.fold(0, |sum, (field, value)| sum.wrapping_add(entry(field, hash(value))))
+}
+
+fn entry(key: &str, value: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (key, value).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Keys of a mapping count in no order, since two answers of the server need not agree in it.
+fn hash(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match value {
+        Value::Null => 0_u8.hash(&mut hasher),
+        Value::Bool(bool) => (1_u8, bool).hash(&mut hasher),
+        Value::Number(number) => (2_u8, number).hash(&mut hasher),
+        Value::String(text) => (3_u8, text).hash(&mut hasher),
+        Value::Array(list) => {
+            (4_u8, list.len()).hash(&mut hasher);
+            list.iter().for_each(|item| hash(item).hash(&mut hasher));
+        }
+        Value::Object(map) => {
+            let sum = map.iter().fold(0_u64, |sum, (key, value)| sum.wrapping_add(entry(key, hash(value))));
+            (5_u8, map.len(), sum).hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+    use serde_json::json;
+
+    use super::*;
+
+    fn map(metadata: Value, data: Value) -> Object {
+        Object::new(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}))
+            .unwrap()
+    }
+
+    #[test]
+    fn versions_and_managers_do_not_count_and_everything_else_does() {
+        let one = map(json!({"name": "a", "resourceVersion": "1"}), json!({"k": "v"}));
+        let same =
+            map(json!({"resourceVersion": "2", "managedFields": [{}], "name": "a"}), json!({"k": "v"}));
+        assert_eq!(object_fingerprint(&one), object_fingerprint(&same));
+        for other in [
+            map(json!({"name": "a"}), json!({"k": "w"})),
+            map(json!({"name": "a"}), json!({"k": ["v"]})),
+            map(json!({"name": "a", "labels": {"l": ""}}), json!({"k": "v"})),
+            map(json!({"name": "a"}), json!({"v": "k"})),
+        ] {
+            assert_ne!(object_fingerprint(&one), object_fingerprint(&other));
+        }
+    }
+
+    #[test]
+    fn missing_is_not_unknown() {
+        let missing = answer_fingerprint(&Given::Object(Answer::Missing));
+        assert_ne!(missing, answer_fingerprint(&Given::Object(Answer::KindUnknown)));
+    }
+}

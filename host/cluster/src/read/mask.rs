@@ -1,0 +1,168 @@
+//! Which fields of an object the caches keep.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pintle_api::{Gvk, Object, names};
+use serde_json::{Map, Value};
+
+/// What is kept of an object. `apiVersion`, `kind` and `metadata` always are; of the `managedFields` of
+/// others only manager and operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mask {
+    /// Every field.
+    #[default]
+    Whole,
+    /// Nothing but the metadata; the server sends no more either.
+    Metadata,
+    /// The metadata and these fields, as JSON pointers through mappings: `/spec/taints`.
+    Fields(BTreeSet<String>),
+}
+
+/// A mask for each kind; a kind that is not named is kept whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Masks {
+    by_kind: BTreeMap<(String, String), Mask>,
+}
+
+// === impl Masks ===
+
+impl Masks {
+    /// The same masks with one more; the version of the kind does not matter.
+    #[must_use]
+    pub fn with(mut self, group: &str, kind: &str, mask: Mask) -> Self {
+        self.by_kind.insert((group.to_owned(), kind.to_owned()), mask);
+        self
+    }
+
+    /// The mask of a kind.
+    #[must_use]
+    pub fn of(&self, gvk: &Gvk) -> Mask {
+        self.by_kind.get(&(gvk.group.clone(), gvk.kind.clone())).cloned().unwrap_or_default()
+    }
+}
+
+// === impl Mask ===
+
+impl Mask {
+    /// The metadata and these fields.
+    #[must_use]
+    pub fn fields<'a>(pointers: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::Fields(pointers.into_iter().map(str::to_owned).collect())
+    }
+
+    /// True when whoever asks with `other` is served by what this mask keeps.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Whole, _) | (_, Self::Metadata) => true,
+            (Self::Fields(own), Self::Fields(asked)) => {
+                asked.iter().all(|path| own.iter().any(|kept| is_below(path, kept)))
+            }
+            (Self::Metadata | Self::Fields(_), _) => false,
+        }
+    }
+
+    /// The object without what the mask drops.
+    #[must_use]
+    pub fn apply(&self, mut object: Object) -> Object {
+        drop_foreign_fields(&mut object);
+        let pointers = match self {
+            Self::Whole => return object,
+            Self::Metadata => &BTreeSet::new(),
+            Self::Fields(pointers) => pointers,
+        };
+        let mut kept = Map::new();
+        for field in ["apiVersion", "kind", "metadata"] {
+            if let Some(value) = object.json().get(field) {
+                kept.insert(field.to_owned(), value.clone());
+            }
+        }
+        for pointer in pointers {
+            if let Some(value) = object.at(pointer) {
+                insert_at(&mut kept, pointer, value);
+            }
+        }
+        Object::new(Value::Object(kept)).unwrap_or(object)
+    }
+}
+
+fn is_below(path: &str, kept: &str) -> bool {
+    path.strip_prefix(kept).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn insert_at(into: &mut Map<String, Value>, pointer: &str, value: &Value) {
+    let mut steps: Vec<String> =
+        pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect();
+    let Some(last) = steps.pop() else { return };
+    let mut map = into;
+    for step in steps {
+        let slot = map.entry(step).or_insert_with(|| Value::Object(Map::new()));
+        let Value::Object(next) = slot else { return };
+        map = next;
+    }
+    map.insert(last, value.clone());
+}
+
+/// The field lists of other managers are half of what an object weighs, and nobody reads them.
+fn drop_foreign_fields(object: &mut Object) {
+    let metadata = object.map_mut(&["metadata"]);
+    let Some(Value::Array(entries)) = metadata.get_mut("managedFields") else { return };
+    for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
+        let manager = entry.get("manager").and_then(Value::as_str).unwrap_or_default();
+        if !is_ours(manager) {
+            entry.remove("fieldsV1");
+            entry.remove("fieldsType");
+        }
+    }
+}
+
+/// True for `pintle` and `pintle-<owner uid>`.
+pub(crate) fn is_ours(manager: &str) -> bool {
+    manager.strip_prefix(names::MANAGER).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+    use serde_json::json;
+
+    use super::*;
+
+    fn node() -> Object {
+        Object::new(json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": "n", "managedFields": [
+                {"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:status": {}}},
+                {"manager": "pintle", "operation": "Apply", "fieldsV1": {"f:metadata": {}}}
+            ]},
+            "spec": {"taints": [], "podCIDR": "10.0.0.0/24"},
+            "status": {"nodeInfo": {"kernelVersion": "5"}, "conditions": []}
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_mask_keeps_what_it_names_and_the_metadata() {
+        let kept = Mask::fields(["/spec/taints", "/status/nodeInfo", "/status/absent"]).apply(node());
+        assert_eq!(kept.str_at("/status/nodeInfo/kernelVersion"), Some("5"));
+        assert!(kept.at("/spec/taints").is_some());
+        assert!(kept.at("/spec/podCIDR").is_none() && kept.at("/status/conditions").is_none());
+        assert!(Mask::Metadata.apply(node()).at("/status").is_none());
+    }
+
+    #[test]
+    fn only_our_own_managed_fields_stay_with_their_fields() {
+        let kept = Mask::Whole.apply(node());
+        assert!(kept.at("/metadata/managedFields/0/fieldsV1").is_none());
+        assert_eq!(kept.str_at("/metadata/managedFields/0/manager"), Some("kubelet"));
+        assert!(kept.at("/metadata/managedFields/1/fieldsV1").is_some());
+        assert!(is_ours("pintle-1") && !is_ours("pintlepirate"));
+    }
+
+    #[test]
+    fn a_wider_mask_covers_a_narrower_one() {
+        let status = Mask::fields(["/status"]);
+        assert!(status.covers(&Mask::fields(["/status/phase"])) && status.covers(&Mask::Metadata));
+        assert!(!status.covers(&Mask::fields(["/statusx"])) && !status.covers(&Mask::Whole));
+    }
+}
