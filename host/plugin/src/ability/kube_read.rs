@@ -1,0 +1,220 @@
+//! `kube-read`: objects, within the grants, answered from facts and recorded.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use pintle_api::{Answer, Object, ObjectRef, Query};
+use wasmtime::component::{HasData, Linker};
+
+use crate::{
+    bindings::pintle::plugin::{
+        kube_read::{self, Page},
+        types::{ObjectQuery, ObjectRef as GuestRef, ReadError},
+    },
+    grants::{Denial, Scope, labels},
+    input, limits,
+    mask::{FieldPath, Mask},
+    reads::Reads,
+    selector::Selector,
+    state::State,
+};
+
+/// What a call of this ability works on.
+pub(crate) struct KubeRead<'a> {
+    reads: &'a mut Reads,
+    scope: &'a Scope,
+}
+
+impl HasData for KubeRead<'static> {
+    type Data<'a> = KubeRead<'a>;
+}
+
+pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    kube_read::add_to_linker::<State, KubeRead<'static>>(linker, |state| KubeRead {
+        reads: &mut state.reads,
+        scope: &state.scope,
+    })
+}
+
+impl kube_read::Host for KubeRead<'_> {
+    async fn get(
+        &mut self,
+        target: GuestRef,
+        fields: Vec<String>,
+    ) -> wasmtime::Result<Result<String, ReadError>> {
+        self.reads.count_object()?;
+        let text = match self.read_one(&reference(target), &fields) {
+            Ok(text) => text,
+            Err(error) => return Ok(Err(self.noted(error))),
+        };
+        self.reads.count_bytes(text.len())?;
+        Ok(Ok(text))
+    }
+
+    async fn find(
+        &mut self,
+        query: ObjectQuery,
+        fields: Vec<String>,
+        max_items: u32,
+        token: Option<String>,
+    ) -> wasmtime::Result<Result<Page, ReadError>> {
+        self.reads.count_object()?;
+        let page = match self.read_page(query, &fields, max_items, token.as_deref()) {
+            Ok(page) => page,
+            Err(error) => return Ok(Err(self.noted(error))),
+        };
+        self.reads.count_bytes(page.items.iter().map(String::len).sum())?;
+        Ok(Ok(page))
+    }
+}
+
+// === impl KubeRead ===
+
+impl KubeRead<'_> {
+    fn read_one(&mut self, target: &ObjectRef, fields: &[String]) -> Result<String, ReadError> {
+        let fields = paths(fields)?;
+        let permit = self.scope.permit(target, &fields).map_err(denied)?;
+        let object = found(self.reads.get(target))?;
+        let mask = permit.mask_of(&object).ok_or_else(|| denied(self.scope.deny_object(target)))?;
+        text(&object, &mask.narrowed(&fields))
+    }
+
+    /// One page of the objects that a query finds within the grants, in the order of namespace and
+    /// name. The token is the number of objects on the pages before: the lists behind it are the
+    /// same for as long as the call lasts.
+    fn read_page(
+        &mut self,
+        query: ObjectQuery,
+        fields: &[String],
+        max_items: u32,
+        token: Option<&str>,
+    ) -> Result<Page, ReadError> {
+        let fields = paths(fields)?;
+        let skip = token.map(str::parse::<usize>).transpose();
+        let skip =
+            skip.map_err(|_| ReadError::Denied("the token is not one of this call".into()))?.unwrap_or(0);
+        let objects = self.find_all(query, &fields)?;
+        let most = limits::PAGE.min(if max_items == 0 { limits::PAGE } else { max_items as usize });
+        let (mut items, mut bytes) = (Vec::new(), 0);
+        for (object, mask) in objects.values().skip(skip).take(most) {
+            let text = text(object, &mask.narrowed(&fields))?;
+            bytes += text.len();
+            if bytes > limits::PAGE_BYTES && !items.is_empty() {
+                break;
+            }
+            items.push(text);
+        }
+        let end = skip.saturating_add(items.len());
+        let next = (end < objects.len() && !items.is_empty()).then(|| end.to_string());
+        Ok(Page { items, next })
+    }
+
+    fn find_all(&mut self, query: ObjectQuery, fields: &[FieldPath]) -> Result<Found, ReadError> {
+        let ObjectQuery { api_version, kind, namespace, name, label_selector } = query;
+        let selector = Selector::parse(label_selector.as_deref().unwrap_or_default())
+            .map_err(|error| ReadError::Denied(error.to_string()))?;
+        let query = Query { api_version, kind, namespace, label_selector };
+        let wanted = Wanted { selector, name };
+        let listings = self.scope.listings(&query, fields).map_err(denied)?;
+        let mut all = Found::new();
+        let mut not_yet = false;
+        for listing in listings {
+            let objects = match self.reads.list(&listing.query) {
+                Answer::Missing => Vec::new(),
+                Answer::NotYet => {
+                    not_yet = true;
+                    continue;
+                }
+                other => found(other)?,
+            };
+            let shown = objects.into_iter().filter(|object| wanted.has(object));
+            let shown = shown.filter_map(|object| Some((listing.rule.mask_of(&object)?.clone(), object)));
+            shown.for_each(|(mask, object)| add(&mut all, object, mask));
+        }
+        not_yet |= self.add_own(&query, &wanted, &mut all)?;
+        if not_yet { found(Answer::NotYet) } else { Ok(all) }
+    }
+
+    /// Adds objects of the release, which need no grant; true when some are not known yet.
+    fn add_own(&mut self, query: &Query, wanted: &Wanted, all: &mut Found) -> Result<bool, ReadError> {
+        let mut not_yet = false;
+        let own: Vec<&ObjectRef> = self.scope.own_of(query).collect();
+        for target in
+            own.into_iter().filter(|target| wanted.name.as_ref().is_none_or(|name| *name == target.name))
+        {
+            match self.reads.get(target) {
+                Answer::Missing => {}
+                Answer::NotYet => not_yet = true,
+                other => {
+                    let object = found(other)?;
+                    if wanted.has(&object) {
+                        add(all, object, Mask::Whole);
+                    }
+                }
+            }
+        }
+        Ok(not_yet)
+    }
+
+    fn noted(&mut self, error: ReadError) -> ReadError {
+        if matches!(error, ReadError::Unavailable(_)) {
+            self.reads.note_unavailable();
+        }
+        error
+    }
+}
+
+/// Objects by namespace and name, each with what may be shown of it.
+type Found = BTreeMap<(String, String), (Arc<Object>, Mask)>;
+
+/// What the guest asks for, besides kind and namespace.
+struct Wanted {
+    selector: Selector,
+    name: Option<String>,
+}
+
+impl Wanted {
+    fn has(&self, object: &Object) -> bool {
+        self.name.as_ref().is_none_or(|name| name == object.name()) && self.selector.matches(labels(object))
+    }
+}
+
+fn add(all: &mut Found, object: Arc<Object>, mask: Mask) {
+    let key = (object.namespace().unwrap_or_default().to_owned(), object.name().to_owned());
+    let mask = match all.remove(&key) {
+        Some((_, already)) => already.or(mask),
+        None => mask,
+    };
+    all.insert(key, (object, mask));
+}
+
+fn text(object: &Object, mask: &Mask) -> Result<String, ReadError> {
+    let shown = serde_json::to_string(&input::shown(object, mask));
+    let text = shown.map_err(|error| ReadError::Unavailable(error.to_string()))?;
+    if text.len() > limits::READ_BYTES { Err(ReadError::TooLarge(text.len() as u64)) } else { Ok(text) }
+}
+
+pub(super) fn found<T>(answer: Answer<T>) -> Result<T, ReadError> {
+    match answer {
+        Answer::Found(found) => Ok(found),
+        Answer::Missing => Err(ReadError::NotFound),
+        Answer::KindUnknown => Err(ReadError::KindUnknown),
+        Answer::NotYet => {
+            Err(ReadError::Unavailable("not known yet, the call is made again when it is".into()))
+        }
+        Answer::Denied(why) => Err(ReadError::Denied(why)),
+    }
+}
+
+pub(super) fn denied(Denial(why): Denial) -> ReadError {
+    ReadError::Denied(why)
+}
+
+pub(crate) fn reference(target: GuestRef) -> ObjectRef {
+    let GuestRef { api_version, kind, namespace, name } = target;
+    let namespace = namespace.filter(|namespace| !namespace.is_empty());
+    ObjectRef { api_version, kind, namespace, name }
+}
+
+fn paths(fields: &[String]) -> Result<Vec<FieldPath>, ReadError> {
+    FieldPath::parse_all(fields).map_err(|error| ReadError::Denied(error.to_string()))
+}
