@@ -351,6 +351,11 @@ impl ControlPlane {
         Client::try_from(self.config(SIMULATOR)?).map_err(Error::api("make a client"))
     }
 
+    /// The certificate that signed the API server's, as PEM.
+    pub(crate) fn authority(&self) -> io::Result<Vec<u8>> {
+        fs::read(&self.endpoint.authority)
+    }
+
     /// The folder of the logs of simulated pods.
     pub(crate) fn pod_logs(&self) -> PathBuf {
         self.layout.pod_logs()

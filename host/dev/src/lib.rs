@@ -5,6 +5,7 @@ pub mod audit;
 pub mod binaries;
 pub mod cache;
 pub mod cluster;
+pub mod faults;
 pub mod guest;
 pub mod nodes;
 pub mod openshift;

@@ -9,5 +9,6 @@
 mod artifacts;
 mod builds;
 mod cluster;
+mod faults;
 mod pods;
 mod support;
