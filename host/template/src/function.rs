@@ -1,0 +1,368 @@
+//! The contract between the engine and its functions.
+//!
+//! A function is a plain `fn` over arguments that already fit its [`Signature`]: the engine checks
+//! number and types as Go's reflection does, with Go's texts, so a function may rely on them. Nil
+//! and absent arguments both arrive as `None`. A value piped into a call is its last argument.
+
+use std::collections::HashMap;
+
+use sha2::{Digest, Sha256};
+
+use crate::run::{Limits, Run};
+use crate::value::print::PrintError;
+use crate::value::{Value, string_value};
+
+/// The body of a template function.
+pub type Function = fn(&mut Ctx<'_>, &[Value]) -> Result<Value, FnError>;
+
+/// The Go type of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Param {
+    /// `interface {}`: anything, nil too.
+    Any,
+    /// `string`: [`crate::value::as_string`] is `Some`.
+    String,
+    /// `int`: an `int64` or a float is refused, a literal `3.0` becomes 3.
+    Int,
+    /// `int64`: an `int` is refused unless it is a literal.
+    Int64,
+    /// `float64`: an integer is refused unless it is a literal.
+    Float,
+    /// `bool`
+    Bool,
+    /// `map[string]interface {}`: [`crate::value::as_map`] is `Some`, or the argument is nil.
+    Map,
+    /// `[]interface {}`: [`crate::value::as_list`] is `Some`, or the argument is nil.
+    List,
+    /// An object of this type name, say `sprig.certificate`.
+    Object(&'static str),
+}
+
+/// The parameters of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// Types of the parameters that must be given.
+    pub fixed: &'static [Param],
+    /// Type of each further argument; `None` where there may be none.
+    pub rest: Option<Param>,
+}
+
+/// A function under its name.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The name templates call it by.
+    pub name: &'static str,
+    /// Its parameters.
+    pub signature: Signature,
+    /// Its body.
+    pub call: Function,
+}
+
+/// Functions by name.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    entries: HashMap<&'static str, Entry>,
+}
+
+/// Why a function failed.
+#[derive(Debug)]
+pub struct FnError(pub(crate) Box<Failure>);
+
+/// The kinds of failure, which become different errors of the template.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// `error calling f: TEXT`
+    Message(String),
+    /// `required` and `fail`: the text is the chart author's, for the user.
+    Author(String),
+    /// A limit of the render: name and value.
+    Limit { name: &'static str, value: u64 },
+    /// The caller set the cancel flag.
+    Cancelled,
+}
+
+/// What functions may use of the render they run in.
+pub struct Ctx<'r> {
+    pub(crate) run: &'r Run<'r>,
+    pub(crate) steps: u64,
+    stream: Stream,
+}
+
+/// Bytes that depend on the seed, the file being rendered and how many were drawn before.
+///
+/// SHA-256 in counter mode: stable over releases of Pintle, which no generator of a crate promises,
+/// and stable passwords are the point of a recorded seed.
+struct Stream {
+    key: [u8; 32],
+    counter: u64,
+    block: [u8; 32],
+    used: usize,
+}
+
+// === impl Signature ===
+
+impl Signature {
+    /// Exactly these parameters.
+    pub const fn fixed(fixed: &'static [Param]) -> Self {
+        Self { fixed, rest: None }
+    }
+
+    /// These parameters, then any number of another type.
+    pub const fn variadic(fixed: &'static [Param], rest: Param) -> Self {
+        Self {
+            fixed,
+            rest: Some(rest),
+        }
+    }
+
+    /// The type of the parameter at an index; `None` beyond the last.
+    pub fn param(&self, index: usize) -> Option<Param> {
+        self.fixed.get(index).copied().or(self.rest)
+    }
+}
+
+// === impl Entry ===
+
+impl Entry {
+    /// A function with exactly these parameters.
+    pub const fn fixed(name: &'static str, params: &'static [Param], call: Function) -> Self {
+        Self {
+            name,
+            signature: Signature::fixed(params),
+            call,
+        }
+    }
+
+    /// A function with these parameters, then any number of another type.
+    pub const fn variadic(
+        name: &'static str,
+        params: &'static [Param],
+        rest: Param,
+        call: Function,
+    ) -> Self {
+        Self {
+            name,
+            signature: Signature::variadic(params, rest),
+            call,
+        }
+    }
+}
+
+// === impl Table ===
+
+impl Table {
+    /// The function of a name.
+    pub fn get(&self, name: &str) -> Option<&Entry> {
+        self.entries.get(name)
+    }
+
+    /// The known name closest to a misspelt one, if one is close: for "did you mean".
+    pub fn closest(&self, name: &str) -> Option<&'static str> {
+        closest(name, self.entries.keys().copied())
+    }
+
+    /// All functions, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+}
+
+impl Extend<Entry> for Table {
+    fn extend<I: IntoIterator<Item = Entry>>(&mut self, entries: I) {
+        self.entries
+            .extend(entries.into_iter().map(|entry| (entry.name, entry)));
+    }
+}
+
+impl FromIterator<Entry> for Table {
+    fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> Self {
+        let mut table = Self::default();
+        table.extend(entries);
+        table
+    }
+}
+
+/// The candidate at the smallest edit distance, if that is at most a third of the name's length.
+pub(crate) fn closest<'n>(
+    name: &str,
+    candidates: impl Iterator<Item = &'n str>,
+) -> Option<&'n str> {
+    candidates
+        .map(|candidate| (distance(name, candidate), candidate))
+        .filter(|(distance, _)| *distance <= (name.len() / 3).max(1))
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// Levenshtein's distance, by byte and without regard to case.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut last = i + 1;
+        let mut next = vec![last];
+        for (y, pair) in b.bytes().zip(row.windows(2)) {
+            let [diagonal, above] = *pair else { continue };
+            let change = diagonal + usize::from(!x.eq_ignore_ascii_case(&y));
+            last = change.min(above + 1).min(last + 1);
+            next.push(last);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+// === impl FnError ===
+
+impl FnError {
+    /// A failure with this text; the engine adds the function's name and the place.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(Box::new(Failure::Message(message.into())))
+    }
+
+    /// The chart's author stopped the render with this text: what `fail` and `required` do.
+    pub fn author(message: impl Into<String>) -> Self {
+        Self(Box::new(Failure::Author(message.into())))
+    }
+
+    /// A limit was met.
+    pub fn limit(name: &'static str, value: impl TryInto<u64>) -> Self {
+        Self(Box::new(Failure::Limit {
+            name,
+            value: value.try_into().unwrap_or(u64::MAX),
+        }))
+    }
+
+    pub(crate) fn cancelled() -> Self {
+        Self(Box::new(Failure::Cancelled))
+    }
+}
+
+impl From<PrintError> for FnError {
+    fn from(err: PrintError) -> Self {
+        Self::new(err.to_string())
+    }
+}
+
+// === impl Ctx ===
+
+impl<'r> Ctx<'r> {
+    /// A context for one file of a run; `file` takes part in what random functions give.
+    pub fn new(run: &'r Run<'r>, file: &str) -> Self {
+        Self {
+            run,
+            steps: run.limits.steps,
+            stream: Stream::new(&run.seed, file),
+        }
+    }
+
+    /// The run, with time and lookup.
+    pub fn run(&self) -> &'r Run<'r> {
+        self.run
+    }
+
+    /// The limits of the run.
+    pub fn limits(&self) -> &'r Limits {
+        &self.run.limits
+    }
+
+    /// Takes steps from the render's budget; a function whose work grows with its input calls it.
+    ///
+    /// # Errors
+    /// When the budget is spent or the render was cancelled.
+    pub fn charge(&mut self, steps: u64) -> Result<(), FnError> {
+        if self.run.is_cancelled() {
+            return Err(FnError::cancelled());
+        }
+        match self.steps.checked_sub(steps) {
+            Some(left) => {
+                self.steps = left;
+                Ok(())
+            }
+            None => Err(FnError::limit("steps", self.run.limits.steps)),
+        }
+    }
+
+    /// A Go string of these bytes, if a render may make one so long.
+    ///
+    /// # Errors
+    /// When it is longer than the limit of the output.
+    pub fn text(&self, bytes: impl Into<Vec<u8>>) -> Result<Value, FnError> {
+        let bytes = bytes.into();
+        self.check_len(bytes.len())?;
+        Ok(string_value(bytes))
+    }
+
+    /// Guards a text that is about to be made.
+    ///
+    /// # Errors
+    /// When it would be longer than the limit of the output.
+    pub fn check_len(&self, len: usize) -> Result<(), FnError> {
+        let limit = self.run.limits.output;
+        if len > limit {
+            Err(FnError::limit("output", limit as u64))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Guards a list that is about to be made.
+    ///
+    /// # Errors
+    /// When it would have more items than the limit.
+    pub fn check_items(&self, len: usize) -> Result<(), FnError> {
+        let limit = self.run.limits.items;
+        if len > limit {
+            Err(FnError::limit("items", limit as u64))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Fills a buffer with the next random bytes of this file.
+    pub fn random(&mut self, buffer: &mut [u8]) {
+        self.stream.fill(buffer);
+    }
+}
+
+impl std::fmt::Debug for Ctx<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ctx")
+            .field("run", self.run)
+            .field("steps", &self.steps)
+            .finish()
+    }
+}
+
+// === impl Stream ===
+
+impl Stream {
+    fn new(seed: &[u8; 32], file: &str) -> Self {
+        let key = Sha256::new()
+            .chain_update(seed)
+            .chain_update(file)
+            .finalize()
+            .into();
+        Self {
+            key,
+            counter: 0,
+            block: [0; 32],
+            used: 32,
+        }
+    }
+
+    fn fill(&mut self, buffer: &mut [u8]) {
+        for byte in buffer {
+            if self.used == self.block.len() {
+                let hash = Sha256::new().chain_update(self.key);
+                self.block = hash
+                    .chain_update(self.counter.to_le_bytes())
+                    .finalize()
+                    .into();
+                self.counter += 1;
+                self.used = 0;
+            }
+            *byte = self.block.get(self.used).copied().unwrap_or_default();
+            self.used += 1;
+        }
+    }
+}
