@@ -1,0 +1,276 @@
+//! The files of a packed chart, read into memory and nowhere else.
+
+use std::{io::Read, sync::Arc};
+
+use flate2::read::GzDecoder;
+
+/// Bytes of all files of an archive together; Helm's limit.
+pub const MAX_ARCHIVE: u64 = 100 << 20;
+/// Bytes of one file; Helm's limit.
+pub const MAX_FILE: u64 = 5 << 20;
+/// Entries of one archive. The largest public charts have 400.
+pub const MAX_ENTRIES: usize = 10_000;
+
+/// What is left of the limits: an archive and all archives inside it share one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    bytes: u64,
+    entries: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { bytes: MAX_ARCHIVE, entries: MAX_ENTRIES }
+    }
+}
+
+/// One file of a chart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Path inside the chart with `/`, as `templates/service.yaml`.
+    pub path: String,
+    /// Content, without a byte order mark.
+    pub data: Arc<[u8]>,
+}
+
+/// Why an archive is no chart. Nothing of it was used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Not gzip, or not tar inside.
+    #[error("the archive is not a tgz: pack the chart folder with `helm package`")]
+    NotAnArchive(#[source] std::io::Error),
+    /// The end is missing.
+    #[error("the archive is truncated: copy or pack it again")]
+    Truncated(#[source] std::io::Error),
+    /// Nothing in it.
+    #[error("the archive has no files: pack the chart folder with `helm package`")]
+    Empty,
+    /// A path that would leave the chart's folder, is absolute or no text.
+    #[error("{path:?} is not inside the chart's folder ({why}): pack the chart folder itself")]
+    Path {
+        /// As the archive has it.
+        path: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// One file over [`MAX_FILE`].
+    #[error("{path} has {size} bytes, more than the {MAX_FILE} a chart's file may have")]
+    FileTooLarge {
+        /// Path inside the chart.
+        path: String,
+        /// Its bytes.
+        size: u64,
+    },
+    /// All files together over [`MAX_ARCHIVE`].
+    #[error("the archive unpacks to more than {MAX_ARCHIVE} bytes")]
+    TooLarge,
+    /// More than [`MAX_ENTRIES`].
+    #[error("the archive has more than {MAX_ENTRIES} entries")]
+    TooMany,
+}
+
+impl File {
+    /// A file; a byte order mark at its start is dropped.
+    pub fn new(path: impl Into<String>, data: &[u8]) -> Self {
+        let data = data.strip_prefix(b"\xef\xbb\xbf").unwrap_or(data);
+        Self { path: path.into(), data: data.into() }
+    }
+
+    /// The content as text, with U+FFFD for what is not UTF-8.
+    #[must_use]
+    pub fn text(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(&self.data)
+    }
+}
+
+/// The files of a tgz with their paths inside the chart's folder, in the archive's order. Folders and links
+/// are left out.
+///
+/// # Errors
+/// When it is no tgz, its end is missing, a path leaves the chart's folder, or a limit is met.
+pub fn read_tgz(bytes: &[u8]) -> Result<Vec<File>, Error> {
+    read_within(bytes, &mut Budget::default())
+}
+
+/// [`read_tgz`] for an archive inside a chart.
+pub(crate) fn read_within(bytes: &[u8], budget: &mut Budget) -> Result<Vec<File>, Error> {
+    let mut unzipped = GzDecoder::new(bytes).take(MAX_ARCHIVE.saturating_mul(2));
+    let mut files = Vec::new();
+    let mut archive = tar::Archive::new(&mut unzipped);
+    for entry in archive.entries().map_err(broken)? {
+        budget.entries = budget.entries.checked_sub(1).ok_or(Error::TooMany)?;
+        if let Some(file) = read_entry(entry.map_err(broken)?, &mut budget.bytes)? {
+            files.push(file);
+        }
+    }
+    // The checksum stands behind the last entry: without reading up to it a cut is not seen.
+    std::io::copy(&mut unzipped, &mut std::io::sink()).map_err(broken)?;
+    if files.is_empty() { Err(Error::Empty) } else { Ok(files) }
+}
+
+fn read_entry<R: Read>(mut entry: tar::Entry<'_, R>, left: &mut u64) -> Result<Option<File>, Error> {
+    let kind = entry.header().entry_type();
+    if !kind.is_file() && !kind.is_contiguous() {
+        return Ok(None);
+    }
+    let raw = entry.path_bytes().into_owned();
+    let path = path_inside(&raw)?;
+    let size = entry.size();
+    if size > MAX_FILE {
+        return Err(Error::FileTooLarge { path, size });
+    }
+    *left = left.checked_sub(size).ok_or(Error::TooLarge)?;
+    let mut data = Vec::new();
+    entry.read_to_end(&mut data).map_err(broken)?;
+    Ok(Some(File::new(path, &data)))
+}
+
+/// The path below the archive's one folder; Helm's rules.
+fn path_inside(raw: &[u8]) -> Result<String, Error> {
+    let refuse = |why| Error::Path { path: String::from_utf8_lossy(raw).into_owned(), why };
+    let name = std::str::from_utf8(raw).map_err(|_| refuse("not UTF-8"))?;
+    let name = name.replace('\\', "/");
+    let (folder, inside) = name.split_once('/').unwrap_or((name.as_str(), ""));
+    if folder.is_empty() || inside.starts_with('/') {
+        return Err(refuse("absolute path"));
+    }
+    if folder == "Chart.yaml" || inside.is_empty() {
+        return Err(refuse("not in a folder"));
+    }
+    let path = clean(inside).ok_or_else(|| refuse("parent folder"))?;
+    let drive = |path: &str| matches!(path.as_bytes(), [letter, b':', b'/', ..] if letter.is_ascii_alphabetic());
+    if folder == ".." || drive(&path) || drive(&name) {
+        return Err(refuse("names a drive or a parent folder"));
+    }
+    if path.is_empty() { Err(refuse("not in a folder")) } else { Ok(path) }
+}
+
+/// The path without `.`, `..` and doubled `/`; nothing when it would leave its folder.
+fn clean(path: &str) -> Option<String> {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            _ => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+fn broken(error: std::io::Error) -> Error {
+    let text = error.to_string();
+    let cut = error.kind() == std::io::ErrorKind::UnexpectedEof
+        || ["unexpected EOF", "unexpected end", "failed to read entire block", "corrupt"]
+            .iter()
+            .any(|sign| text.contains(sign));
+    if cut { Error::Truncated(error) } else { Error::NotAnArchive(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+    use std::io::Write;
+
+    use flate2::{Compression, write::GzEncoder};
+
+    use super::*;
+
+    /// A tgz with these entries, whatever their names: the header's bytes are written as they are.
+    fn tgz(entries: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut builder = tar::Builder::new(Vec::new());
+        for (name, data) in entries {
+            let mut header = tar::Header::new_gnu();
+            header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+            header.set_size(data.len() as u64);
+            header.set_entry_type(tar::EntryType::Regular);
+            header.set_cksum();
+            builder.append(&header, *data).unwrap();
+        }
+        zip(&builder.into_inner().unwrap())
+    }
+
+    fn zip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn paths(bytes: &[u8]) -> Vec<String> {
+        read_tgz(bytes).unwrap().into_iter().map(|file| file.path).collect()
+    }
+
+    #[test]
+    fn files_lose_the_folder_of_the_archive() {
+        let bytes = tgz(&[("c/Chart.yaml", b"a"), ("c/templates/./x.yaml", b"b"), ("c\\values.yaml", b"\xef\xbb\xbfk")]);
+        assert_eq!(paths(&bytes), ["Chart.yaml", "templates/x.yaml", "values.yaml"]);
+        assert_eq!(&*read_tgz(&bytes).unwrap()[2].data, b"k");
+    }
+
+    #[test]
+    fn paths_that_leave_the_folder_are_refused_by_name() {
+        for path in [
+            "c/../../etc/passwd", "c//etc/passwd", "/etc/passwd", "../c/Chart.yaml", "c/templates/../../x", "c/C:/x",
+            "Chart.yaml", "c\\..\\..\\x", "c/..",
+        ] {
+            let error = read_tgz(&tgz(&[(path, b"x")])).unwrap_err();
+            assert!(matches!(error, Error::Path { .. }), "{path}: {error}");
+            assert!(error.to_string().contains(&format!("{path:?}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_archive_that_was_cut_anywhere_is_an_error() {
+        let noise: Vec<u8> = (0..9_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()).collect();
+        let whole = tgz(&[("c/Chart.yaml", b"name: c"), ("c/noise", &noise)]);
+        for length in (20..whole.len()).step_by(997).chain([whole.len() - 1, whole.len() - 9]) {
+            let error = read_tgz(&whole[..length]).unwrap_err();
+            assert!(matches!(error, Error::Truncated(_)), "{length} of {}: {error:?}", whole.len());
+        }
+    }
+
+    #[test]
+    fn what_is_no_archive_is_said_so() {
+        for bytes in [&b"apiVersion: v2"[..], b"", &zip(&[7; 2048])] {
+            let error = read_tgz(bytes).unwrap_err();
+            assert!(matches!(error, Error::NotAnArchive(_) | Error::Truncated(_)), "{error:?}");
+        }
+        assert!(matches!(read_tgz(&zip(&[0; 1024])), Err(Error::Empty)));
+    }
+
+    #[test]
+    fn links_and_folders_are_left_out() {
+        let mut builder = tar::Builder::new(Vec::new());
+        for (kind, name) in
+            [(tar::EntryType::Symlink, "c/link"), (tar::EntryType::Link, "c/hard"), (tar::EntryType::Directory, "c/d/")]
+        {
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(kind);
+            header.set_path(name).unwrap();
+            header.set_link_name("/etc/passwd").unwrap();
+            header.set_size(0);
+            header.set_cksum();
+            builder.append(&header, &[][..]).unwrap();
+        }
+        let mut header = tar::Header::new_gnu();
+        header.set_path("c/Chart.yaml").unwrap();
+        header.set_size(1);
+        header.set_cksum();
+        builder.append(&header, &b"x"[..]).unwrap();
+        assert_eq!(paths(&zip(&builder.into_inner().unwrap())), ["Chart.yaml"]);
+    }
+
+    #[test]
+    fn limits_are_errors_that_name_them() {
+        let large = vec![0; usize::try_from(MAX_FILE).unwrap() + 1];
+        let error = read_tgz(&tgz(&[("c/big", &large)])).unwrap_err();
+        assert!(matches!(&error, Error::FileTooLarge { path, .. } if path == "big"), "{error}");
+        let file = vec![0; usize::try_from(MAX_FILE).unwrap()];
+        let names: Vec<String> = (0..21).map(|n| format!("c/{n}")).collect();
+        let many: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &file[..])).collect();
+        assert!(matches!(read_tgz(&tgz(&many)), Err(Error::TooLarge)));
+        let names: Vec<String> = (0..=MAX_ENTRIES).map(|n| format!("c/{n}")).collect();
+        let many: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b""[..])).collect();
+        assert!(matches!(read_tgz(&tgz(&many)), Err(Error::TooMany)));
+    }
+}

@@ -1,0 +1,391 @@
+//! Rendered text as documents: split and sorted as Helm does, hooks apart, each an object with its place.
+
+use std::sync::Arc;
+
+use pintle_api::{NotAnObject, Object, names};
+use serde_json::Value;
+
+use crate::{annotations, order::Order, yaml};
+
+/// One rendered object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// Template it came from: `simple-kmod/templates/0000-buildconfig.yaml`.
+    pub source: Arc<str>,
+    /// Which document of the rendered template, counted from 0; items of a list share theirs.
+    pub index: usize,
+    /// Line of the rendered template that it starts on, counted from 1.
+    pub line: usize,
+    /// The whole document as it was rendered.
+    pub text: Arc<str>,
+    /// The object, its integers kept.
+    pub object: Object,
+}
+
+/// One rendered hook.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hook {
+    /// The object with its place.
+    pub document: Document,
+    /// When it runs.
+    pub events: Vec<HookEvent>,
+    /// Lower runs first.
+    pub weight: i64,
+    /// When it goes; empty means before the next of its kind is created.
+    pub delete_policies: Vec<DeletePolicy>,
+    /// When its log is kept.
+    pub output_log_policies: Vec<String>,
+}
+
+/// When a hook runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names are Helm's own")]
+pub enum HookEvent {
+    PreInstall,
+    PostInstall,
+    PreDelete,
+    PostDelete,
+    PreUpgrade,
+    PostUpgrade,
+    PreRollback,
+    PostRollback,
+    Test,
+}
+
+/// When a hook's object goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeletePolicy {
+    /// Before it is created again; Helm's default.
+    BeforeHookCreation,
+    /// After it succeeded.
+    HookSucceeded,
+    /// After it failed.
+    HookFailed,
+}
+
+/// Why a rendered text is no list of objects.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Not YAML.
+    #[error("YAML parse error on {file}: rendered line {line}: {excerpt:?}: quote the value, or mend the indentation")]
+    Yaml {
+        /// Template.
+        file: String,
+        /// Line of the rendered text, counted from 1.
+        line: usize,
+        /// That line.
+        excerpt: String,
+        /// What the reader says.
+        #[source]
+        source: yaml::Error,
+    },
+    /// No kind, apiVersion or name.
+    #[error("{file}: the document at rendered line {line} has no {field}: {fix}")]
+    NoObject {
+        /// Template.
+        file: String,
+        /// Line of the rendered text, counted from 1.
+        line: usize,
+        /// What is missing.
+        field: &'static str,
+        /// What to do.
+        fix: &'static str,
+    },
+    /// An annotation of ours that nobody knows.
+    #[error(transparent)]
+    Annotation(#[from] annotations::UnknownAnnotation),
+    /// A chart that would install what decides about its own rights.
+    #[error("{file}: {object} is of group pintle.dev, which a chart must not install: an administrator does")]
+    OwnKind {
+        /// Template.
+        file: String,
+        /// The object.
+        object: String,
+    },
+}
+
+/// A document before it is known to be an object: Helm keeps those of comments alone in its manifest.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    pub(crate) source: Arc<str>,
+    pub(crate) index: usize,
+    pub(crate) line: usize,
+    pub(crate) text: Arc<str>,
+    pub(crate) value: Value,
+}
+
+/// The documents of rendered files, hooks apart, each in Helm's order.
+#[derive(Debug, Default)]
+pub(crate) struct Sorted {
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) hooks: Vec<Hook>,
+}
+
+/// Splits, reads and sorts rendered files, which are (template, text) sorted by template.
+pub(crate) fn sort(files: &[(Arc<str>, String)], order: Order) -> Result<Sorted, Error> {
+    let mut sorted = Sorted::default();
+    for (source, text) in files {
+        for (index, (line, text)) in split(text).into_iter().enumerate() {
+            let value = read(source, line, text)?;
+            let piece = Piece { source: Arc::clone(source), index, line, text: text.into(), value };
+            sorted.add(piece)?;
+        }
+    }
+    sorted.pieces.sort_by_cached_key(|piece| order.key(piece.kind()));
+    sorted.hooks.sort_by_cached_key(|hook| order.key(hook.document.object.kind()));
+    Ok(sorted)
+}
+
+/// The objects of a piece: none for comments alone, several for a list.
+pub(crate) fn documents(piece: &Piece) -> Result<Vec<Document>, Error> {
+    if piece.value.is_null() {
+        return Ok(Vec::new());
+    }
+    let is_list = piece.kind().ends_with("List") && piece.value.get("items").is_some_and(Value::is_array);
+    let values: Vec<Value> = if is_list {
+        piece.value.get("items").and_then(Value::as_array).cloned().unwrap_or_default()
+    } else {
+        vec![piece.value.clone()]
+    };
+    values.into_iter().map(|value| document(piece, value)).collect()
+}
+
+/// Helm's manifest: each document under its separator and its source.
+pub(crate) fn text_of(pieces: &[Piece]) -> String {
+    pieces.iter().map(|piece| format!("---\n# Source: {}\n{}\n", piece.source, piece.text)).collect()
+}
+
+/// The documents of a text with the line each starts on (from 1): separators are lines that start with
+/// `---`, whatever follows on them, and white space before a document goes.
+#[must_use]
+pub fn split(text: &str) -> Vec<(usize, &str)> {
+    let mut documents = Vec::new();
+    let text_start = text.len() - text.trim_start().len();
+    let mut start = text_start;
+    let mut at = text_start;
+    while at <= text.len() {
+        let rest = text.get(at..).unwrap_or_default();
+        if rest.starts_with("---") && (at == text_start || text.as_bytes().get(at - 1) == Some(&b'\n')) {
+            documents.push(start..at);
+            let dashes = rest.get(3..).unwrap_or_default();
+            at += 3 + (dashes.len() - dashes.trim_start_matches([' ', '\t']).len());
+            start = at;
+        }
+        match text.get(at..).and_then(|rest| rest.find('\n')) {
+            Some(end) => at += end + 1,
+            None => break,
+        }
+    }
+    documents.push(start..text.len());
+    let mut lines = LineCounter { text, at: 0, line: 1 };
+    documents
+        .into_iter()
+        .filter_map(|range| {
+            let whole = text.get(range.clone())?;
+            let document = whole.trim_start();
+            let start = range.start + whole.len() - document.len();
+            (!document.is_empty()).then(|| (lines.line_at(start), document))
+        })
+        .collect()
+}
+
+struct LineCounter<'a> {
+    text: &'a str,
+    at: usize,
+    line: usize,
+}
+
+impl LineCounter<'_> {
+    fn line_at(&mut self, at: usize) -> usize {
+        self.line += self.text.get(self.at..at).map_or(0, |text| text.matches('\n').count());
+        self.at = at;
+        self.line
+    }
+}
+
+// === impl Sorted ===
+
+impl Sorted {
+    fn add(&mut self, piece: Piece) -> Result<(), Error> {
+        let Some(events) = piece.annotation(names::HELM_HOOK) else {
+            self.pieces.push(piece);
+            return Ok(());
+        };
+        // One unknown event drops the object without a word; that is Helm's contract.
+        let events: Option<Vec<HookEvent>> = events.split(',').map(HookEvent::parse).collect();
+        let Some(events) = events else { return Ok(()) };
+        let list = |key| piece.annotation(key).unwrap_or_default().split(',').map(|text| text.trim().to_lowercase());
+        let hook = Hook {
+            events,
+            weight: piece.annotation(names::HELM_HOOK_WEIGHT).and_then(|text| text.parse().ok()).unwrap_or(0),
+            delete_policies: list(names::HELM_HOOK_DELETE_POLICY).filter_map(|text| DeletePolicy::parse(&text)).collect(),
+            output_log_policies: list("helm.sh/hook-output-log-policy").filter(|text| !text.is_empty()).collect(),
+            document: document(&piece, piece.value.clone())?,
+        };
+        self.hooks.push(hook);
+        Ok(())
+    }
+}
+
+// === impl Piece ===
+
+impl Piece {
+    pub(crate) fn kind(&self) -> &str {
+        self.value.get("kind").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn annotation(&self, key: &str) -> Option<&str> {
+        self.value.get("metadata")?.get("annotations")?.get(key)?.as_str()
+    }
+}
+
+// === impl HookEvent ===
+
+impl HookEvent {
+    /// Reads one event of the annotation.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Some(match text.trim().to_lowercase().as_str() {
+            "pre-install" => Self::PreInstall,
+            "post-install" => Self::PostInstall,
+            "pre-delete" => Self::PreDelete,
+            "post-delete" => Self::PostDelete,
+            "pre-upgrade" => Self::PreUpgrade,
+            "post-upgrade" => Self::PostUpgrade,
+            "pre-rollback" => Self::PreRollback,
+            "post-rollback" => Self::PostRollback,
+            "test" | "test-success" => Self::Test,
+            _ => return None,
+        })
+    }
+}
+
+impl DeletePolicy {
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "before-hook-creation" => Self::BeforeHookCreation,
+            "hook-succeeded" => Self::HookSucceeded,
+            "hook-failed" => Self::HookFailed,
+            _ => return None,
+        })
+    }
+}
+
+fn read(file: &str, line: usize, text: &str) -> Result<Value, Error> {
+    yaml::load(text).map_err(|source| {
+        let within = source.line.max(1);
+        let excerpt = text.lines().nth(within - 1).unwrap_or_default().trim().to_owned();
+        Error::Yaml { file: file.to_owned(), line: line + within - 1, excerpt, source }
+    })
+}
+
+fn document(piece: &Piece, value: Value) -> Result<Document, Error> {
+    let missing = |field, fix| Error::NoObject { file: piece.source.to_string(), line: piece.line, field, fix };
+    let object = Object::new(value).map_err(|error| match error {
+        NotAnObject::Missing("kind") => missing("kind", "add `kind:`, or remove the document"),
+        NotAnObject::Missing(_) => missing("apiVersion", "add `apiVersion:`, or remove the document"),
+        NotAnObject::NotAMapping => missing("fields", "a document must be a mapping with `apiVersion` and `kind`"),
+    })?;
+    if object.name().is_empty() && object.str_at("/metadata/generateName").is_none_or(str::is_empty) {
+        return Err(missing("metadata.name", "name the object: a value in its name may be empty"));
+    }
+    if object.gvk().group == names::GROUP {
+        let (file, object) = (piece.source.to_string(), object.reference().to_string());
+        return Err(Error::OwnKind { file, object });
+    }
+    annotations::check_object(&piece.source, &object)?;
+    let Piece { source, index, line, text, .. } = piece;
+    Ok(Document { source: Arc::clone(source), index: *index, line: *line, text: Arc::clone(text), object })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+    use super::*;
+
+    fn sorted(files: &[(&str, &str)]) -> Result<Sorted, Error> {
+        let files: Vec<_> = files.iter().map(|(name, text)| ((*name).into(), (*text).to_owned())).collect();
+        sort(&files, Order::Install)
+    }
+
+    fn fault(text: &str) -> String {
+        let sorted = match sorted(&[("c/templates/x.yaml", text)]) {
+            Ok(sorted) => sorted,
+            Err(error) => return error.to_string(),
+        };
+        sorted.pieces.iter().map(documents).find_map(Result::err).unwrap().to_string()
+    }
+
+    #[test]
+    fn documents_are_split_as_helm_splits_them() {
+        for (text, expected) in [
+            ("", vec![]),
+            ("\n \n---\n", vec![]),
+            ("a: 1\n", vec![(1, "a: 1\n")]),
+            ("---\na: 1\n---\nb: 2\n", vec![(2, "a: 1\n"), (4, "b: 2\n")]),
+            ("\n\n--- \na: 1\n\n---\t\n\n  b: 2", vec![(4, "a: 1\n\n"), (8, "b: 2")]),
+            ("a: 1\n---b: 2\n", vec![(1, "a: 1\n"), (2, "b: 2\n")]),
+            ("a: |\n  ---\n  x\n", vec![(1, "a: |\n  ---\n  x\n")]),
+            ("# only\n---\n# words\n", vec![(1, "# only\n"), (3, "# words\n")]),
+            ("a: ---\nb: 1\n", vec![(1, "a: ---\nb: 1\n")]),
+            ("----\na: 1", vec![(1, "-\na: 1")]),
+        ] {
+            assert_eq!(split(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn objects_come_in_the_order_of_kinds_then_files() {
+        let file = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: b}\n";
+        let other = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n";
+        let sorted = sorted(&[("c/templates/a.yaml", file), ("c/templates/b.yaml", other)]).unwrap();
+        let documents: Vec<Document> = sorted.pieces.iter().flat_map(|piece| documents(piece).unwrap()).collect();
+        let names: Vec<_> = documents.iter().map(|document| (document.object.name(), document.index, document.line)).collect();
+        assert_eq!(names, [("b", 1, 5), ("a", 0, 1), ("s", 0, 1)]);
+        assert!(text_of(&sorted.pieces).starts_with("---\n# Source: c/templates/a.yaml\napiVersion: v1\nkind: Secret\n"));
+    }
+
+    #[test]
+    fn hooks_are_apart_with_weight_events_and_policies() {
+        let hook = |hooks: &str| {
+            format!("apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n  annotations:\n    helm.sh/hook: \"{hooks}\"\n    helm.sh/hook-weight: \"-5\"\n    helm.sh/hook-delete-policy: Hook-Succeeded, before-hook-creation\n")
+        };
+        let sorted1 = sorted(&[("c/t", &hook("pre-install, Post-Upgrade"))]).unwrap();
+        assert!(sorted1.pieces.is_empty());
+        let [found] = sorted1.hooks.as_slice() else { panic!("one hook") };
+        assert_eq!(found.events, [HookEvent::PreInstall, HookEvent::PostUpgrade]);
+        assert_eq!(found.weight, -5);
+        assert_eq!(found.delete_policies, [DeletePolicy::HookSucceeded, DeletePolicy::BeforeHookCreation]);
+        let dropped = sorted(&[("c/t", &hook("pre-install,crd-install"))]).unwrap();
+        assert!(dropped.hooks.is_empty() && dropped.pieces.is_empty());
+    }
+
+    #[test]
+    fn comments_alone_are_nothing_and_lists_are_their_items() {
+        let text = "# words\n---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n";
+        let sorted = sorted(&[("c/t", text)]).unwrap();
+        let names: Vec<String> =
+            sorted.pieces.iter().flat_map(|piece| documents(piece).unwrap()).map(|document| document.object.name().to_owned()).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert_eq!(sorted.pieces.len(), 2);
+    }
+
+    #[test]
+    fn what_is_no_object_names_file_line_and_fix() {
+        assert_eq!(
+            fault("---\n# c\nmetadata: {name: x}\napiVersion: v1\n"),
+            "c/templates/x.yaml: the document at rendered line 2 has no kind: add `kind:`, or remove the document"
+        );
+        assert!(fault("kind: X\nmetadata: {name: x}\n").contains("has no apiVersion: "));
+        assert!(fault("apiVersion: v1\nkind: X\n").contains("has no metadata.name: "));
+        assert!(fault("- a\n").contains("has no fields: a document must be a mapping"));
+        let yaml = fault("a: 1\n---\nb: {\nc: d: e\n");
+        assert!(yaml.starts_with("YAML parse error on c/templates/x.yaml: rendered line "), "{yaml}");
+        let own = fault("apiVersion: pintle.dev/v1alpha1\nkind: Plugin\nmetadata: {name: p}\n");
+        assert!(own.contains("Plugin p is of group pintle.dev, which a chart must not install"), "{own}");
+        let unknown = fault("apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {pintle.dev/waits: x}}\n");
+        assert!(unknown.contains("did you mean \"pintle.dev/wait\"?"), "{unknown}");
+    }
+}

@@ -1,0 +1,283 @@
+//! `values.schema.json`: whether values are what a chart and the charts in it expect.
+
+use std::fmt;
+
+use jsonschema::{
+    JsonType, ValidationError,
+    error::{TypeKind, ValidationErrorKind},
+};
+use serde_json::Value;
+
+use crate::{dependencies::Node, values::Values, yaml};
+
+/// Values that schemas refuse. `Display` is Helm's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaError {
+    /// Each chart with what it refuses, parents first.
+    pub charts: Vec<(String, Vec<Violation>)>,
+}
+
+/// One thing that a schema refuses, or why the schema itself cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Where in the values, as a JSON pointer; empty for their root.
+    pub at: String,
+    /// What is wrong.
+    pub problem: String,
+    /// What led to it, where it has alternatives.
+    pub causes: Vec<Violation>,
+}
+
+impl std::error::Error for SchemaError {}
+
+impl fmt::Display for SchemaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "values don't meet the specifications of the schema(s) in the following chart(s):")?;
+        for (chart, violations) in &self.charts {
+            writeln!(f, "{chart}:")?;
+            violations.iter().try_for_each(|violation| violation.write(f, 0))?;
+        }
+        Ok(())
+    }
+}
+
+impl Violation {
+    fn write(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
+        writeln!(f, "{:indent$}- at '{}': {}", "", self.at, self.problem, indent = depth * 2)?;
+        self.causes.iter().try_for_each(|cause| cause.write(f, depth + 1))
+    }
+}
+
+/// Checks what each chart of the tree sees against its schema.
+///
+/// # Errors
+/// With all that is refused, of all charts.
+pub(crate) fn check(node: &Node, values: &Values) -> Result<(), SchemaError> {
+    let mut charts = Vec::new();
+    collect(node, values, &mut charts);
+    if charts.is_empty() { Ok(()) } else { Err(SchemaError { charts }) }
+}
+
+fn collect(node: &Node, values: &Values, charts: &mut Vec<(String, Vec<Violation>)>) {
+    if let Some(schema) = &node.chart.schema {
+        let found = violations(schema, values);
+        if !found.is_empty() {
+            charts.push((node.name.clone(), found));
+        }
+    }
+    for child in &node.children {
+        if let Some(Value::Object(inner)) = values.get(&child.name) {
+            collect(child, inner, charts);
+        }
+    }
+}
+
+fn violations(schema: &[u8], values: &Values) -> Vec<Violation> {
+    let unusable = |problem: String| {
+        vec![Violation { at: String::new(), problem: format!("values.schema.json: {problem}"), causes: Vec::new() }]
+    };
+    let schema: Value = match serde_json::from_slice(schema) {
+        Ok(schema) => schema,
+        Err(error) => return unusable(error.to_string()),
+    };
+    match jsonschema::validator_for(&schema) {
+        // An integer that was read as a float is one, in every draft, as Helm has it.
+        Ok(validator) => {
+            let values = yaml::integers(&Value::Object(values.clone()));
+            let errors: Vec<_> = validator.iter_errors(&values).collect();
+            merged(&errors)
+        }
+        Err(error) => unusable(error.to_string()),
+    }
+}
+
+/// The violations, properties that miss at one place in one line.
+fn merged(errors: &[ValidationError<'_>]) -> Vec<Violation> {
+    let mut violations: Vec<Violation> = Vec::new();
+    let mut missing: Vec<(String, Vec<String>)> = Vec::new();
+    for error in errors {
+        let at = error.instance_path().to_string();
+        if let ValidationErrorKind::Required { property } = error.kind() {
+            let name = property.as_str().map_or_else(|| property.to_string(), str::to_owned);
+            match missing.iter_mut().find(|(place, _)| *place == at) {
+                Some((_, names)) => names.push(name),
+                None => missing.push((at, vec![name])),
+            }
+        } else {
+            violations.push(Violation { at, problem: problem(error), causes: causes(error) });
+        }
+    }
+    let missing = missing.into_iter().map(|(at, names)| {
+        let noun = if names.len() == 1 { "property" } else { "properties" };
+        Violation { at, problem: format!("missing {noun} {}", quoted(&names)), causes: Vec::new() }
+    });
+    missing.chain(violations).collect()
+}
+
+fn causes(error: &ValidationError<'_>) -> Vec<Violation> {
+    match error.kind() {
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            context.iter().flat_map(|errors| merged(errors)).collect()
+        }
+        ValidationErrorKind::PropertyNames { error } => merged(std::slice::from_ref(&**error)),
+        _ => Vec::new(),
+    }
+}
+
+/// The sentence Helm has for it, where it has one of its own.
+fn problem(error: &ValidationError<'_>) -> String {
+    let got = error.instance();
+    let size = got.as_array().map(Vec::len).or_else(|| got.as_object().map(serde_json::Map::len)).unwrap_or(0);
+    let length = got.as_str().map_or(0, |text| text.chars().count());
+    match error.kind() {
+        ValidationErrorKind::Type { kind } => format!("got {}, want {}", type_of(got), wanted(kind)),
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            format!("additional properties {} not allowed", quoted(unexpected))
+        }
+        ValidationErrorKind::Enum { options } => {
+            let options: Vec<String> = options.as_array().into_iter().flatten().map(shown).collect();
+            format!("value must be one of {}", options.join(", "))
+        }
+        ValidationErrorKind::Constant { expected_value } => format!("value must be {}", shown(expected_value)),
+        ValidationErrorKind::Minimum { limit } => format!("minimum: got {got}, want {limit}"),
+        ValidationErrorKind::Maximum { limit } => format!("maximum: got {got}, want {limit}"),
+        ValidationErrorKind::ExclusiveMinimum { limit } => format!("exclusiveMinimum: got {got}, want {limit}"),
+        ValidationErrorKind::ExclusiveMaximum { limit } => format!("exclusiveMaximum: got {got}, want {limit}"),
+        ValidationErrorKind::MinLength { limit } => format!("minLength: got {length}, want {limit}"),
+        ValidationErrorKind::MaxLength { limit } => format!("maxLength: got {length}, want {limit}"),
+        ValidationErrorKind::MinItems { limit } => format!("minItems: got {size}, want {limit}"),
+        ValidationErrorKind::MaxItems { limit } => format!("maxItems: got {size}, want {limit}"),
+        ValidationErrorKind::MinProperties { limit } => format!("minProperties: got {size}, want {limit}"),
+        ValidationErrorKind::MaxProperties { limit } => format!("maxProperties: got {size}, want {limit}"),
+        ValidationErrorKind::Pattern { pattern } => format!("{} does not match pattern '{pattern}'", shown(got)),
+        ValidationErrorKind::AnyOf { .. } => "anyOf failed".to_owned(),
+        ValidationErrorKind::OneOfNotValid { .. } => "oneOf failed, none matched".to_owned(),
+        ValidationErrorKind::Not { .. } => "not failed".to_owned(),
+        ValidationErrorKind::FalseSchema => "false schema".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn wanted(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(one) => name_of(*one).to_owned(),
+        TypeKind::Multiple(set) => set.iter().map(name_of).collect::<Vec<_>>().join(" or "),
+    }
+}
+
+fn name_of(kind: JsonType) -> &'static str {
+    match kind {
+        JsonType::Null => "null",
+        JsonType::Boolean => "boolean",
+        JsonType::Integer => "integer",
+        JsonType::Number => "number",
+        JsonType::String => "string",
+        JsonType::Array => "array",
+        JsonType::Object => "object",
+    }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), |text| format!("'{text}'"))
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        chart::tests::chart,
+        dependencies::settle,
+        values::{coalesce, parse},
+    };
+
+    fn refused(files: &[(&str, &str)], user: &str) -> Option<String> {
+        let user = parse(user).unwrap();
+        let node = settle(&Arc::new(chart(files)), &user, &mut Vec::new()).unwrap();
+        let values = coalesce(&node, user, &mut Vec::new()).unwrap();
+        check(&node, &values).err().map(|error| error.to_string())
+    }
+
+    const META: (&str, &str) = ("Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n");
+    const HEAD: &str = "values don't meet the specifications of the schema(s) in the following chart(s):\n";
+
+    #[test]
+    fn what_is_refused_is_said_in_helms_words() {
+        for (schema, user, says) in [
+            (r#"{"required": ["policy"]}"#, "{}", "- at '': missing property 'policy'\n"),
+            (r#"{"required": ["a", "b"]}"#, "{}", "- at '': missing properties 'a', 'b'\n"),
+            (
+                r#"{"properties": {"n": {"type": "number"}}}"#,
+                "n: two",
+                "- at '/n': got string, want number\n",
+            ),
+            (
+                r#"{"properties": {"n": {"type": ["number", "null"]}}}"#,
+                "n: two",
+                "- at '/n': got string, want null or number\n",
+            ),
+            (
+                r#"{"properties": {"l": {"enum": ["A", 1]}}}"#,
+                "l: B",
+                "- at '/l': value must be one of 'A', 1\n",
+            ),
+            (
+                r#"{"properties": {"x": {}}, "additionalProperties": false}"#,
+                "y: 1",
+                "- at '': additional properties 'y' not allowed\n",
+            ),
+            (
+                r#"{"properties": {"x": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}"#,
+                "x: 1",
+                "- at '/x': anyOf failed\n  - at '/x': got number, want string\n  - at '/x': got number, want null\n",
+            ),
+        ] {
+            let expected = format!("{HEAD}c:\n{says}");
+            assert_eq!(refused(&[META, ("values.schema.json", schema)], user), Some(expected), "{schema}");
+        }
+    }
+
+    #[test]
+    fn integers_of_values_files_are_integers_in_every_draft() {
+        for draft in ["http://json-schema.org/draft-04/schema#", "http://json-schema.org/schema#"] {
+            let schema = format!(r#"{{"$schema": "{draft}", "properties": {{"n": {{"type": "integer"}}}}}}"#);
+            assert_eq!(refused(&[META, ("values.schema.json", &schema)], "n: 3"), None, "{draft}");
+        }
+    }
+
+    #[test]
+    fn sub_charts_are_checked_with_their_own_values() {
+        let files = [
+            META,
+            ("charts/sub/Chart.yaml", "name: sub\nversion: 1.0.0\n"),
+            ("charts/sub/values.schema.json", r#"{"properties": {"a": {"type": "string"}}}"#),
+        ];
+        assert_eq!(refused(&files, "a: 1"), None);
+        assert_eq!(refused(&files, "sub: {a: 1}").unwrap(), format!("{HEAD}sub:\n- at '/a': got number, want string\n"));
+    }
+
+    #[test]
+    fn a_schema_that_cannot_be_used_is_said_so() {
+        let text = refused(&[META, ("values.schema.json", "{")], "{}").unwrap();
+        assert!(text.contains("- at '': values.schema.json: "), "{text}");
+        let remote = r#"{"$ref": "http://example.invalid/x.json"}"#;
+        assert!(refused(&[META, ("values.schema.json", remote)], "{}").is_some());
+    }
+}
