@@ -30,4 +30,5 @@ pub use metadata::{Dependency, Maintainer, Metadata};
 pub use order::Order;
 pub use render::{Compiled, Files, Release, RenderError, RenderInput, Rendered};
 pub use schema::{SchemaError, Violation};
+pub use scope::to_value as go_value;
 pub use values::Values;

@@ -63,7 +63,8 @@ impl Template<'_> {
 }
 
 /// JSON as Go values: integers are `int64`, floats `float64`.
-pub(crate) fn to_value(json: &Json) -> Value {
+#[must_use]
+pub fn to_value(json: &Json) -> Value {
     match json {
         Json::Null => nil(),
         Json::Bool(flag) => Value::from(*flag),

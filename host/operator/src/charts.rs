@@ -6,7 +6,7 @@ use std::{
 };
 
 use pintle_chart::{
-    Chart, Compiled,
+    Chart, Compiled, RenderError,
     state::{StateFile, states},
 };
 use pintle_plan::RuntimeFacts;
@@ -34,16 +34,19 @@ pub(crate) struct Charts {
 
 impl Charts {
     /// The chart, compiled; from the cache when its digest was seen before.
-    pub(crate) fn load(&self, chart: &Arc<Chart>) -> Arc<Loaded> {
+    ///
+    /// # Errors
+    /// When it cannot be installed at all: a library, missing dependencies, unknown annotations.
+    pub(crate) fn load(&self, chart: &Arc<Chart>) -> Result<Arc<Loaded>, RenderError> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = kept.values().map(|(turn, _)| *turn).max().unwrap_or_default() + 1;
         if let Some((last, loaded)) = kept.get_mut(&chart.digest) {
             *last = turn;
-            return Arc::clone(loaded);
+            return Ok(Arc::clone(loaded));
         }
         let texts: Vec<_> = chart.templates.iter().map(|file| file.text().into_owned()).collect();
         let loaded = Arc::new(Loaded {
-            compiled: Compiled::new(Arc::clone(chart)),
+            compiled: Compiled::new(Arc::clone(chart))?,
             states: states(chart),
             wanted: RuntimeFacts::mentioned_in(texts.iter().map(String::as_str)),
             chart: Arc::clone(chart),
@@ -54,6 +57,6 @@ impl Charts {
         {
             kept.remove(&oldest);
         }
-        loaded
+        Ok(loaded)
     }
 }

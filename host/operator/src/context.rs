@@ -1,12 +1,22 @@
 //! What every pass has at hand.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
-use pintle_api::{Facts, ObjectRef, Record, Recorder};
-use pintle_cluster::{Caches, Cluster, Holder, Writer};
+use pintle_api::{Answer, Facts, Gvk, Object, ObjectRef, Record, Recorder};
+use pintle_chart::{Capabilities, capabilities::KubeVersion};
+use pintle_cluster::{Caches, Cluster, Holder, Leadership, WatchSet, Writer};
 use pintle_source::Sources;
 
-use crate::{charts::Charts, ledger::Ledger, metrics::Metrics, options::Options, plugins::Plugins, queue::Queue};
+use crate::{
+    charts::Charts,
+    front::{Front, FrontError},
+    ledger::Ledger,
+    metrics::Metrics,
+    options::Options,
+    plugins::Plugins,
+    queue::Queue,
+    watches::Bindings,
+};
 
 /// Rounds in which a step may find reads nobody had looked up.
 const ROUNDS: usize = 16;
@@ -24,6 +34,13 @@ pub(crate) struct Context {
     pub(crate) queue: Arc<Queue<Key>>,
     /// What this process remembers of releases between passes.
     pub(crate) ledger: Ledger,
+    /// Which vendor's kinds are served.
+    pub(crate) bindings: Bindings,
+    /// Who is woken by what.
+    pub(crate) watches: Arc<WatchSet>,
+    pub(crate) leadership: Leadership,
+    /// Name of this process in events and the lease.
+    pub(crate) identity: String,
 }
 
 /// Who a pass is about.
@@ -81,8 +98,48 @@ impl Context {
         }
     }
 
-    /// Asks for a key again after a time.
-    pub(crate) fn wake_after(&self, key: &Key, time: Duration) {
-        self.queue.wake_after(key.clone(), time);
+    /// The release an owner asks for; nothing when no Watch binds its kind any more.
+    pub(crate) fn front_of(&self, owner: &Arc<Object>) -> Option<Result<Front, FrontError>> {
+        if owner.kind() == "SpecialResource" && owner.gvk().group == "sro.openshift.io" {
+            return Some(Front::of_special_resource(Arc::clone(owner)));
+        }
+        let watch = self.bindings.of(&owner.gvk())?;
+        Some(Front::of_watched(Arc::clone(owner), watch))
+    }
+
+    /// What the cluster can do, as charts see it.
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        let Some(known) = self.cluster.discovery.capabilities() else { return Capabilities::default() };
+        match KubeVersion::parse(&known.version.git_version) {
+            Ok(kube_version) => Capabilities { kube_version, api_versions: known.api_versions.clone() },
+            Err(_) => Capabilities { api_versions: known.api_versions.clone(), ..Capabilities::default() },
+        }
+    }
+
+    /// Counts up each time the cluster serves other kinds.
+    pub(crate) fn generation(&self) -> u64 {
+        *self.cluster.discovery.generations().borrow()
+    }
+
+    /// Whether objects of a kind live in namespaces; nothing for kinds nobody serves.
+    pub(crate) fn is_namespaced(&self, gvk: &Gvk) -> Option<bool> {
+        match self.cluster.discovery.kind(gvk) {
+            Answer::Found(served) => Some(served.namespaced),
+            _ => None,
+        }
+    }
+
+    /// True while this process may write.
+    pub(crate) fn leads(&self) -> bool {
+        self.leadership.leads()
+    }
+
+    /// The key that holds reads under this name.
+    pub(crate) fn key_of_holder(&self, holder: &Holder) -> Option<Key> {
+        match holder {
+            Holder::Plugin(name) => Some(Key::Plugin(name.clone())),
+            Holder::Release(text) => self.ledger.key_of(text),
+            Holder::Part(_) => None,
+        }
     }
 }

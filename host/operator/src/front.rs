@@ -10,6 +10,8 @@ use pintle_api::{
 use pintle_plan::{Flavor, Release};
 use serde_json::{Map, Value};
 
+use crate::error_text::one_line;
+
 /// An owner, and the release it asks for.
 #[derive(Clone, Debug)]
 pub(crate) struct Front {
@@ -41,7 +43,7 @@ pub(crate) enum FrontError {
     NotServed { field: &'static str },
     #[error("spec.timeout: `{0}` is not a time; write 90s, 10m or 1h")]
     Timeout(String),
-    #[error("the release would be called `{0}`, which is longer than 53 characters or no DNS name")]
+    #[error("releaseName of the Watch: {0}")]
     ReleaseName(String),
 }
 
@@ -151,15 +153,11 @@ fn refuse_unserved(spec: &SpecialResourceSpec) -> Result<(), FrontError> {
 }
 
 fn release_name(owner: &Object, watch: &WatchSpec) -> Result<String, FrontError> {
-    let name = if watch.release_name.is_empty() {
-        owner.name().to_owned()
-    } else {
-        pintle_chart::plain::render(&watch.release_name, &owner.to_value()).map_err(|err| FrontError::Spec(err.to_string()))?
-    };
-    let fits = !name.is_empty()
-        && name.len() <= 53
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.'));
-    if fits { Ok(name) } else { Err(FrontError::ReleaseName(name)) }
+    if watch.release_name.is_empty() {
+        return Ok(owner.name().to_owned());
+    }
+    pintle_chart::plain::release_name(&watch.release_name, &owner.to_value())
+        .map_err(|err| FrontError::ReleaseName(one_line(&err)))
 }
 
 /// `90s`, `10m`, `1h`; nothing for an empty text.

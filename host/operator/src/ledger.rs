@@ -46,6 +46,16 @@ impl Ledger {
         work(self.lock().entry(key.clone()).or_default())
     }
 
+    /// Every owner that was looked at.
+    pub(crate) fn owners(&self) -> Vec<Key> {
+        self.lock().keys().filter(|key| matches!(key, Key::Owner(_))).cloned().collect()
+    }
+
+    /// The key of this text.
+    pub(crate) fn key_of(&self, text: &str) -> Option<Key> {
+        self.lock().keys().find(|key| key.to_string() == text).cloned()
+    }
+
     /// Forgets a key.
     pub(crate) fn forget(&self, key: &Key) -> Option<Entry> {
         self.callers().values_mut().for_each(|callers| {

@@ -1,1 +1,28 @@
-//! Placeholder.
+//! The controllers: fetch, map, render, plan, apply, report. The only crate that joins what decides
+//! with what acts.
+
+mod apply;
+mod charts;
+mod context;
+mod error_text;
+mod fetch;
+mod front;
+mod ledger;
+mod lookup;
+mod map;
+mod memory;
+mod metrics;
+mod options;
+mod pass;
+mod plugins;
+mod queue;
+mod record;
+mod render;
+mod report;
+mod run;
+mod server;
+mod watches;
+
+pub use options::Options;
+pub use run::{Error, masks, run};
+pub use server::ServeError;

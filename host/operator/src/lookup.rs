@@ -27,8 +27,8 @@ impl Lookup for FactsLookup<'_> {
             self.0.get(&target).map(|object| object.to_value())
         };
         match answer {
-            Answer::Found(json) => Ok(pintle_template::value::from_json(&json)),
-            Answer::Missing | Answer::KindUnknown => Ok(pintle_template::value::from_json(&json!({}))),
+            Answer::Found(json) => Ok(pintle_chart::go_value(&json)),
+            Answer::Missing | Answer::KindUnknown => Ok(pintle_chart::go_value(&json!({}))),
             Answer::NotYet => Err(LookupError::NotYet(what())),
             Answer::Denied(why) => Err(LookupError::Denied(why)),
         }

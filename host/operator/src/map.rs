@@ -3,7 +3,7 @@
 use pintle_chart::{Values, values};
 use pintle_plan::{Memory, Pool, RenderFault, RuntimeFacts, observe_runtime};
 use pintle_template::{Limits, Lookup, Run};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{error_text::one_line, front::FrontKind, render::Rendering};
 
@@ -15,7 +15,7 @@ pub(crate) fn run(with: &Rendering<'_>, pool: Option<&Pool>) -> Result<Values, R
             let set = Value::Object(spec.set.clone()).to_string();
             let wanted = with.chart.wanted.clone().and(RuntimeFacts::mentioned_in([set.as_str()]));
             let runtime = observe_runtime(with.facts, &wanted, with.pools, pool, owner);
-            let set = fill_in(&set, &runtime)?;
+            let set = fill_in(&spec.set, &runtime)?;
             Ok(values::for_special_resource(&set, &[], &runtime))
         }
         FrontKind::Watch(watch) => {
@@ -30,25 +30,25 @@ pub(crate) fn run(with: &Rendering<'_>, pool: Option<&Pool>) -> Result<Values, R
 
 /// A SpecialResource may use templates in its own values, over the facts of the cluster. The result is
 /// never written back.
-fn fill_in(set: &str, runtime: &Values) -> Result<Values, RenderFault> {
-    let fault = |message: String| RenderFault { reason: "InvalidValues".to_owned(), message };
-    let text = if set.contains("{{") {
-        let dot = json!({"Values": capitalized_proxy(runtime)});
-        pintle_chart::plain::render(set, &dot).map_err(|err| fault(format!("spec.set: {}", one_line(&err))))?
-    } else {
-        set.to_owned()
-    };
-    let filled = serde_json::from_str(&text);
-    filled.map_err(|err| fault(format!("spec.set is no JSON once its templates are filled in: {err}")))
+fn fill_in(set: &Values, runtime: &Values) -> Result<Values, RenderFault> {
+    let value = Value::Object(set.clone());
+    if !value.to_string().contains("{{") {
+        return Ok(set.clone());
+    }
+    match pintle_chart::plain::fill_in("spec.set", &value, &capitalized_proxy(runtime)) {
+        Ok(Value::Object(filled)) => Ok(filled),
+        Ok(_) => Ok(set.clone()),
+        Err(err) => Err(RenderFault { reason: "InvalidValues".to_owned(), message: one_line(&err) }),
+    }
 }
 
 /// There, the keys of `proxy` began with a capital; both are given.
 fn capitalized_proxy(runtime: &Values) -> Values {
     let mut runtime = runtime.clone();
     if let Some(Value::Object(proxy)) = runtime.get_mut("proxy") {
-        for (small, capital) in
-            [("httpProxy", "HttpProxy"), ("httpsProxy", "HttpsProxy"), ("noProxy", "NoProxy"), ("trustedCA", "TrustedCA")]
-        {
+        let capitals =
+            [("httpProxy", "HttpProxy"), ("httpsProxy", "HttpsProxy"), ("noProxy", "NoProxy"), ("trustedCA", "TrustedCA")];
+        for (small, capital) in capitals {
             let value = proxy.get(small).cloned().unwrap_or_default();
             proxy.insert(capital.to_owned(), value);
         }

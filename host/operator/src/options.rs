@@ -2,12 +2,12 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use pintle_cluster::ConnectOptions;
+use pintle_cluster::{ConnectOptions, Reach};
 
 /// What an administrator sets.
 pub struct Options {
     /// How the cluster is reached.
-    pub connect: ConnectOptions,
+    pub reach: Reach,
     /// Where metrics are served; absent: nowhere.
     pub metrics: Option<SocketAddr>,
     /// Where health, readiness and releases are served; absent: nowhere.
@@ -28,4 +28,41 @@ pub struct Options {
     pub workers: usize,
     /// How often a release is looked at without an event.
     pub sweep: Duration,
+}
+
+// === impl Options ===
+
+impl Options {
+    /// The defaults of one operator alone.
+    #[must_use]
+    pub fn new(reach: Reach, namespace: &str) -> Self {
+        Self {
+            reach,
+            metrics: None,
+            health: None,
+            namespace: namespace.to_owned(),
+            election: None,
+            selector: String::new(),
+            allow_unsigned: false,
+            plain_http: Vec::new(),
+            chart_folders: Vec::new(),
+            workers: 4,
+            sweep: Duration::from_secs(600),
+        }
+    }
+
+    pub(crate) fn connect_options(&self) -> ConnectOptions {
+        ConnectOptions {
+            reach: self.reach.clone(),
+            user_agent: format!("pintle/{}", env!("CARGO_PKG_VERSION")),
+            masks: crate::masks(),
+            ..ConnectOptions::default()
+        }
+    }
+
+    /// Name of this process in the lease and in events: that of its pod where it has one.
+    pub(crate) fn identity(&self) -> String {
+        let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "pintle".to_owned());
+        format!("{host}-{}", std::process::id())
+    }
 }

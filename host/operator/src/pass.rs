@@ -78,7 +78,7 @@ async fn pass(ctx: &Context, key: &Key, front: &Front) -> (Option<Duration>, &'s
     match fetch::run(ctx, key, front).await {
         Ok((chart, reads)) => settle(ctx, key, front, &chart, reads).await,
         Err(problem) => {
-            ctx.caches.watch_set().register(&key.holder(), &problem.reads);
+            ctx.watches.register(&key.holder(), &problem.reads);
             let tries = ctx.ledger.count_try(key, true);
             report::problem(ctx, key, &front.owner, problem.reason, &problem.message).await;
             (problem.may_pass.then(|| pause(tries)), "fetch")
@@ -114,7 +114,7 @@ async fn settle(
         let mut seen = watched.clone();
         seen.extend(reads);
         seen.extend(progress.reads.clone());
-        ctx.caches.watch_set().register(&key.holder(), &seen);
+        ctx.watches.register(&key.holder(), &seen);
         let Thought { mut plan, states } = thought;
         let steps = std::mem::take(&mut plan.steps);
         progress.memory = plan.memory.clone();
@@ -142,7 +142,7 @@ async fn settle(
     if progress.memory != saved {
         remember(ctx, &front, &progress.memory).await;
     }
-    record::conclude(ctx, key, &front, chart, &progress.memory, &plan.verdict).await;
+    record::conclude(ctx, key, &front, &progress.memory, &plan.verdict).await;
     conclude(ctx, key, &front, chart, &progress, &plan).await
 }
 
@@ -324,7 +324,7 @@ async fn remove(ctx: &Context, key: &Key, front: &Front) -> Option<Duration> {
         let (mut plan, seen) = ctx.know(key, |facts| think_removal(front, &progress, facts, now)).await;
         let mut seen = seen;
         seen.extend(reads.clone());
-        ctx.caches.watch_set().register(&key.holder(), &seen);
+        ctx.watches.register(&key.holder(), &seen);
         let steps = std::mem::take(&mut plan.steps);
         progress.memory = plan.memory.clone();
         if plan.is_gone {
@@ -408,11 +408,11 @@ fn state_of_management(front: &Front) -> &str {
 fn watch_owner(ctx: &Context, key: &Key, owner: &ObjectRef) {
     let recorder = pintle_api::Recorder::new(&*ctx.caches);
     let _: Answer<Arc<Object>> = recorder.get(owner);
-    ctx.caches.watch_set().register(&key.holder(), &recorder.into_record());
+    ctx.watches.register(&key.holder(), &recorder.into_record());
 }
 
 fn forget(ctx: &Context, key: &Key) {
-    ctx.caches.watch_set().remove(&key.holder());
+    ctx.watches.remove(&key.holder());
     ctx.caches.release(&key.holder());
     if let (Some(entry), Key::Owner(owner)) = (ctx.ledger.forget(key), key) {
         ctx.metrics.forget(&owner.name, &entry.states, &entry.series);
