@@ -231,12 +231,12 @@ mod tests {
         let meta = top("- {name: a, version: '*'}\n");
         let files = [
             ("Chart.yaml", meta.as_str()),
-            ("charts/a/Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies:\n- {name: c, version: '*', condition: c.on}\n"),
-            ("charts/a/values.yaml", "c: {on: false}\n"),
+            ("charts/a/Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies:\n- {name: c, version: '*', condition: c.active}\n"),
+            ("charts/a/values.yaml", "c: {active: false}\n"),
             ("charts/a/charts/c/Chart.yaml", "name: c\nversion: 1.0.0\n"),
         ];
         assert_eq!(names(&settled(&files, json!({}))), ["a"]);
-        assert_eq!(names(&settled(&files, json!({"a": {"c": {"on": true}}}))), ["a", "a/c"]);
+        assert_eq!(names(&settled(&files, json!({"a": {"c": {"active": true}}}))), ["a", "a/c"]);
     }
 
     #[test]
@@ -257,13 +257,13 @@ mod tests {
                 ("Chart.yaml", meta.as_str()),
                 ("values.yaml", "x: mine\n"),
                 A,
-                ("charts/a/values.yaml", "exports: {data: {x: theirs, y: 1}}\ndeep: {in: {k: v}}\n"),
+                ("charts/a/values.yaml", "exports: {data: {x: theirs, z: 1}}\ndeep: {in: {k: v}}\n"),
             ],
             json!({}),
         );
         let seen = yaml::integers(&Value::Object(node.values().clone()));
         assert_eq!(seen["x"], "mine");
-        assert_eq!(seen["y"], 1);
+        assert_eq!(seen["z"], 1);
         assert_eq!(seen["into"], json!({"here": {"k": "v"}}));
         assert_eq!(node.metadata.dependencies[0].import_values.len(), 3);
     }

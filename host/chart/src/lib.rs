@@ -24,7 +24,7 @@ mod yaml;
 
 pub use archive::File;
 pub use capabilities::Capabilities;
-pub use chart::{Chart, ChartError};
+pub use chart::{Chart, ChartError, digest_of};
 pub use manifest::{Document, Hook};
 pub use metadata::{Dependency, Maintainer, Metadata};
 pub use order::Order;
@@ -32,3 +32,4 @@ pub use render::{Compiled, Files, Release, RenderError, RenderInput, Rendered};
 pub use schema::{SchemaError, Violation};
 pub use scope::to_value as go_value;
 pub use values::Values;
+pub use yaml::Error as YamlError;

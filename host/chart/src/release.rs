@@ -87,9 +87,6 @@ pub struct Info {
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names are Helm's own")]
 pub enum Status {
-    #[default]
-    #[serde(other)]
-    Unknown,
     Deployed,
     Uninstalled,
     Superseded,
@@ -98,6 +95,10 @@ pub enum Status {
     PendingInstall,
     PendingUpgrade,
     PendingRollback,
+    /// Also what a later Helm may write.
+    #[default]
+    #[serde(other)]
+    Unknown,
 }
 
 /// A chart in a record. Charts inside it are not kept; that is Helm's format.

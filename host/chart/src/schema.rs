@@ -225,12 +225,12 @@ mod tests {
             (r#"{"required": ["a", "b"]}"#, "{}", "- at '': missing properties 'a', 'b'\n"),
             (
                 r#"{"properties": {"n": {"type": "number"}}}"#,
-                "n: two",
+                "'n': two",
                 "- at '/n': got string, want number\n",
             ),
             (
                 r#"{"properties": {"n": {"type": ["number", "null"]}}}"#,
-                "n: two",
+                "'n': two",
                 "- at '/n': got string, want null or number\n",
             ),
             (
@@ -240,7 +240,7 @@ mod tests {
             ),
             (
                 r#"{"properties": {"x": {}}, "additionalProperties": false}"#,
-                "y: 1",
+                "'y': 1",
                 "- at '': additional properties 'y' not allowed\n",
             ),
             (
@@ -258,7 +258,7 @@ mod tests {
     fn integers_of_values_files_are_integers_in_every_draft() {
         for draft in ["http://json-schema.org/draft-04/schema#", "http://json-schema.org/schema#"] {
             let schema = format!(r#"{{"$schema": "{draft}", "properties": {{"n": {{"type": "integer"}}}}}}"#);
-            assert_eq!(refused(&[META, ("values.schema.json", &schema)], "n: 3"), None, "{draft}");
+            assert_eq!(refused(&[META, ("values.schema.json", &schema)], "'n': 3"), None, "{draft}");
         }
     }
 

@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn user_values_win_and_null_deletes_a_default() {
-        let files = [("Chart.yaml", META), ("values.yaml", "a: 1\nb: {c: 2, d: 3, l: [1]}\ne: x\nn: null\n")];
+        let files = [("Chart.yaml", META), ("values.yaml", "a: 1\nb: {c: 2, d: 3, l: [1]}\ne: x\nnone: null\n")];
         assert_eq!(
             seen(&files, json!({"b": {"c": null, "l": [2]}, "e": null, "new": null, "f": {"g": null}})),
             json!({"a": 1, "b": {"d": 3, "l": [2]}, "new": null, "f": {"g": null}})
@@ -329,13 +329,13 @@ mod tests {
             ("Chart.yaml", META),
             ("values.yaml", "global: {reg: r, deep: {a: 1}}\nsub: {x: parent}\n"),
             ("charts/sub/Chart.yaml", "name: sub\nversion: 1.0.0\n"),
-            ("charts/sub/values.yaml", "x: child\ny: child\nglobal: {reg: child, own: o, deep: {a: 2, b: 3}}\n"),
+            ("charts/sub/values.yaml", "x: child\nz: child\nglobal: {reg: child, own: o, deep: {a: 2, b: 3}}\n"),
         ];
         let seen = seen(&files, json!({"global": {"reg": "user"}}));
         assert_eq!(
             seen,
             json!({"global": {"reg": "user", "deep": {"a": 1}},
-                "sub": {"x": "parent", "y": "child",
+                "sub": {"x": "parent", "z": "child",
                     "global": {"reg": "user", "own": "o", "deep": {"a": 1, "b": 3}}}})
         );
     }
@@ -345,9 +345,9 @@ mod tests {
         let files = [
             ("Chart.yaml", META),
             ("charts/sub/Chart.yaml", "name: sub\nversion: 1.0.0\n"),
-            ("charts/sub/values.yaml", "x: {a: 1, b: 2}\ny: 1\n"),
+            ("charts/sub/values.yaml", "x: {a: 1, b: 2}\nz: 1\n"),
         ];
-        let seen = seen(&files, json!({"sub": {"x": {"a": null}, "y": null}}));
+        let seen = seen(&files, json!({"sub": {"x": {"a": null}, "z": null}}));
         assert_eq!(seen, json!({"sub": {"x": {"b": 2}, "global": {}}}));
     }
 

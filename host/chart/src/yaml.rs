@@ -95,9 +95,9 @@ mod tests {
 
     #[test]
     fn values_files_may_have_many_documents_and_their_numbers_are_floats() {
-        let values = load_values("a: {x: 1, y: 1}\nl: [1]\n---\na: {y: null, z: 0x10}\nl: [2]\n---\n").unwrap();
+        let values = load_values("a: {x: 1, k: 1}\nl: [1]\n---\na: {k: null, z: 0x10}\nl: [2]\n---\n").unwrap();
         assert!(values["a"]["x"].is_f64());
-        assert_eq!(integers(&Value::Object(values)), json!({"a": {"x": 1, "y": null, "z": 16}, "l": [2]}));
+        assert_eq!(integers(&Value::Object(values)), json!({"a": {"x": 1, "k": null, "z": 16}, "l": [2]}));
         assert_eq!(load_values("").unwrap(), Map::new());
         assert_eq!(load_values("a: 1\n---\n- x\n").unwrap_err().message, "a values file is a mapping");
     }

@@ -393,7 +393,7 @@ mod tests {
     #[test]
     fn json_values_are_typed_by_themselves() {
         check(set_json, "a={\"b\":[1,2]},c=\"x\",d=,e=null", json!({"a": {"b": [1.0, 2.0]}, "c": "x", "d": null, "e": null}));
-        check(set_json, "a[0].b= {\"x\": 1.5} , c=true", json!({"a": [{"b": {"x": 1.5}}], "c": true}));
+        check(set_json, "a[0].b= {\"x\": 1.5} ,c=true", json!({"a": [{"b": {"x": 1.5}}], "c": true}));
         let error = set_json("a={x}", &mut Values::new()).unwrap_err();
         assert!(matches!(error, SetError::Json { key, .. } if key == "a"));
     }
