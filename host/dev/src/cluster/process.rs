@@ -1,5 +1,6 @@
 //! Programs that end with the process that started them, however it ends.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -173,11 +174,11 @@ impl Daemon {
         &self.log
     }
 
-    /// How the program ended, when it did: `None` inside `Some` when another process was its parent.
-    pub(crate) fn ended(&mut self) -> Option<Option<ExitStatus>> {
+    /// How the program ended, when it did.
+    pub(crate) fn ended(&mut self) -> Option<End> {
         match &mut self.child {
-            Some(child) => child.try_wait().ok().flatten().map(Some),
-            None => (!self.process.is_running()).then_some(None),
+            Some(child) => child.try_wait().ok().flatten().map(End::Status),
+            None => (!self.process.is_running()).then_some(End::Unseen),
         }
     }
 
@@ -191,6 +192,24 @@ impl Daemon {
             .get(lines.len().saturating_sub(LINES)..)
             .unwrap_or_default()
             .join("\n")
+    }
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Its parent, this process, was told.
+    Status(ExitStatus),
+    /// Another process was its parent.
+    Unseen,
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(status) => write!(f, "{status}"),
+            Self::Unseen => write!(f, "exit status unknown"),
+        }
     }
 }
 
@@ -279,7 +298,7 @@ mod tests {
             .unwrap();
         daemon.child.as_mut().unwrap().wait().unwrap();
         assert!(daemon.tail().starts_with("86\n") && daemon.tail().ends_with("\n100"));
-        assert!(daemon.ended().flatten().unwrap().success());
+        assert_eq!(daemon.ended(), Some(End::Status(ExitStatus::default())));
         group.close();
     }
 }

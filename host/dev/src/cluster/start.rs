@@ -275,8 +275,7 @@ pub(super) fn check(daemons: &mut [Daemon]) -> Result<(), Error> {
         if let Some(status) = daemon.ended() {
             return Err(Error::Ended {
                 name: daemon.name().to_owned(),
-                status: status
-                    .map_or_else(|| "status unknown".to_owned(), |status| status.to_string()),
+                status: status.to_string(),
                 log: daemon.log().to_path_buf(),
                 tail: daemon.tail(),
             });

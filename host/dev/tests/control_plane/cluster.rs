@@ -4,11 +4,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{Node, Secret};
+use k8s_openapi::api::core::v1::{Namespace, Node, Secret};
 use kube::Client;
 use kube::api::{Api, ListParams, PostParams};
-use pintle_dev::ControlPlane;
+use pintle_dev::cluster::{Error, State};
 use pintle_dev::nodes::{self, NodeSpec};
+use pintle_dev::{ControlPlane, Options};
+use serde_json::json;
 
 use crate::support::{daemon_set, eventually, is_ready, namespace, options, plane, pods};
 
@@ -139,6 +141,89 @@ async fn a_service_account_has_only_its_own_rights_and_its_requests_are_counted(
             .iter()
             .all(|request| request.code == 403 && request.namespace == "accounts")
     );
+}
+
+#[tokio::test]
+async fn a_detached_control_plane_is_found_again_stopped_and_keeps_its_objects() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("state.json");
+    let detached = || Options {
+        detach: true,
+        data_dir: Some(folder.path().join("data")),
+        ..options()
+    };
+    let plane = ControlPlane::start(detached()).await.unwrap();
+    plane.save(&file).unwrap();
+    let pids: Vec<i32> = plane.processes().iter().map(|(_, pid)| *pid).collect();
+    drop(plane);
+    assert!(pids.iter().all(|pid| runs(*pid)), "it outlives its owner");
+
+    let found = State::load(&file).unwrap().unwrap();
+    assert!(found.is_running() && found.programs().len() == 6);
+    let mut plane = found.attach().unwrap();
+    plane.simulate().unwrap();
+    let spaces = Api::<Namespace>::all(plane.client().unwrap());
+    let kept = serde_json::from_value(json!({"metadata": {"name": "kept"}})).unwrap();
+    spaces.create(&PostParams::default(), &kept).await.unwrap();
+    plane.stop().await;
+    assert!(pids.iter().all(|pid| !runs(*pid)));
+    assert!(!State::load(&file).unwrap().unwrap().is_running());
+
+    let again = ControlPlane::start(detached()).await.unwrap();
+    let spaces = Api::<Namespace>::all(again.client().unwrap());
+    assert!(
+        spaces.get_opt("kept").await.unwrap().is_some(),
+        "the data folder was used again"
+    );
+    again.stop().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_detached_or_started_says_why() {
+    let nowhere = Options {
+        detach: true,
+        ..options()
+    };
+    let error = ControlPlane::start(nowhere).await.unwrap_err();
+    assert!(matches!(error, Error::DetachedWithoutFolder), "{error}");
+    assert!(
+        plane()
+            .save(std::path::Path::new("/nonexistent/state.json"))
+            .is_err()
+    );
+    assert!(
+        State::load(std::path::Path::new("/nonexistent/state.json"))
+            .unwrap()
+            .is_none()
+    );
+
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let broken = Options {
+        data_dir: Some(file.path().to_path_buf()),
+        ..options()
+    };
+    let error = ControlPlane::start(broken).await.unwrap_err();
+    assert_eq!(error.to_string(), "could not make the data folder");
+}
+
+#[tokio::test]
+async fn a_program_that_ends_early_is_named_with_the_end_of_its_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    // etcd refuses a data folder that is a file.
+    std::fs::create_dir(&data).unwrap();
+    std::fs::write(data.join("etcd"), "").unwrap();
+    let options = Options {
+        data_dir: Some(data),
+        ..options()
+    };
+    let error = ControlPlane::start(options).await.unwrap_err();
+    let Error::Ended { name, tail, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(name, "etcd");
+    assert!(tail.contains("etcd"), "{tail}");
+    assert!(error.to_string().contains("etcd.log"), "{error}");
 }
 
 /// This test starts its own binary as the parent that is killed; the variable makes the copy that parent.

@@ -1,0 +1,2 @@
+;; A core module, before anything made a component of it.
+(module (func (export "check")))

@@ -1,0 +1,2 @@
+;; The smallest component; it is no plugin.
+(component)

@@ -1,0 +1,4 @@
+;; Never ends.
+(func (export "pintle:plugin/readiness@0.1.0#check") (param i32) (result i32)
+  (loop $again (br $again))
+  (unreachable))

@@ -1,0 +1,3 @@
+;; Ready, with nothing to report: an answer of zeros.
+(func (export "pintle:plugin/readiness@0.1.0#check") (param i32) (result i32)
+  (i32.const 256))

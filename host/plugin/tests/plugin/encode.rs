@@ -1,0 +1,111 @@
+//! Makes components of the files in `tests/guests`; their README says how they are written.
+
+use std::{fmt::Write as _, fs, path::Path};
+
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+const MANIFEST: &str = r#"{"manifest":"pintle.dev/manifest/v1","name":"guest","version":"0.1.0"}"#;
+const WORLD: &str = "include pintle:plugin/readiness-plugin@0.1.0;";
+/// What tests import of WASI; the host brings its own, complete description.
+const WASI: [(&str, &str); 2] = [
+    ("clocks.wit", "package wasi:clocks@0.2.0; interface monotonic-clock { now: func() -> u64; }"),
+    ("random.wit", "package wasi:random@0.2.0; interface random { get-random-u64: func() -> u64; }"),
+];
+
+/// The component of a file in `tests/guests`, without its ending.
+pub(crate) fn guest(name: &str) -> Vec<u8> {
+    encode(name, &wit())
+}
+
+/// The same, made for other interfaces than ours.
+pub(crate) fn guest_for(name: &str, wit: &str) -> Vec<u8> {
+    encode(name, wit)
+}
+
+/// The interfaces of this host.
+pub(crate) fn wit() -> String {
+    read("../../wit/plugin.wit")
+}
+
+fn encode(name: &str, wit: &str) -> Vec<u8> {
+    let text = read(&format!("tests/guests/{name}.wat"));
+    let code = text.lines().find(|line| !line.starts_with(";;")).unwrap_or_default();
+    if code.starts_with("(component") || code.starts_with("(module") {
+        return wat::parse_str(&text).unwrap();
+    }
+    let mut resolve = Resolve::default();
+    resolve.push_str("plugin.wit", wit).unwrap();
+    for (file, wit) in WASI {
+        resolve.push_str(file, wit).unwrap();
+    }
+    let lines = directive(&text, "world").unwrap_or(WORLD);
+    let package =
+        resolve.push_str("guest.wit", &format!("package test:guest; world guest {{ {lines} }}")).unwrap();
+    let world = resolve.select_world(&[package], Some("guest")).unwrap();
+    let mut module = wat::parse_str(module(&text)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
+    let encoder =
+        ComponentEncoder::default().module(&module).and_then(|encoder| encoder.validate(true).encode());
+    encoder.unwrap_or_else(|error| panic!("{name}: {error:#}"))
+}
+
+/// The guest's text with texts, manifest, memory and allocator added.
+fn module(text: &str) -> String {
+    let mut module = format!("(module\n{text}\n");
+    let mut at = 4096;
+    for line in text.lines().filter_map(|line| line.strip_prefix(";; text ")) {
+        let (name, literal) = line.split_once(": ").unwrap();
+        let literal = literal.trim().trim_matches('"');
+        let len = literal.len() - 2 * literal.matches('\\').count();
+        writeln!(module, "(data (i32.const {at}) \"{literal}\")").unwrap();
+        writeln!(module, "(global {name} i32 (i32.const {at})) (global {name}.len i32 (i32.const {len}))")
+            .unwrap();
+        at += len + 8;
+    }
+    let pages = directive(text, "memory").unwrap_or("4");
+    module + &describe(directive(text, "manifest").unwrap_or(MANIFEST)) + &memory(pages) + ")"
+}
+
+fn describe(manifest: &str) -> String {
+    if manifest == "none" {
+        return String::new();
+    }
+    let (len, hex) =
+        (manifest.len(), manifest.bytes().map(|byte| format!("\\{byte:02x}")).collect::<String>());
+    format!(
+        r#"(data (i32.const 32768) "{hex}")
+        (func (export "pintle:plugin/plugin-info@0.1.0#describe") (result i32)
+          (i32.store (i32.const 512) (i32.const 32768)) (i32.store (i32.const 516) (i32.const {len}))
+          (i32.const 512))
+        (func (export "pintle:plugin/plugin-info@0.1.0#validate-config") (param i32 i32 i32 i32) (result i32)
+          (i32.const 528))"#
+    )
+}
+
+fn memory(pages: &str) -> String {
+    format!(
+        r#"(memory (export "memory") {pages})
+        (global $heap (mut i32) (i32.const 65536))
+        (func (export "cabi_realloc") (param i32 i32 i32) (param $size i32) (result i32)
+          (local $at i32)
+          (local.set $at (i32.and (i32.add (global.get $heap) (i32.const 7)) (i32.const -8)))
+          (global.set $heap (i32.add (local.get $at) (local.get $size)))
+          (block $fits
+            (loop $more
+              (br_if $fits (i32.le_u (global.get $heap) (i32.mul (memory.size) (i32.const 65536))))
+              (br_if $more (i32.ne (memory.grow (i32.const 16)) (i32.const -1))))
+            (unreachable))
+          (local.get $at))"#
+    )
+}
+
+fn directive<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let prefix = format!(";; {name}: ");
+    text.lines().find_map(|line| line.strip_prefix(&prefix))
+}
+
+fn read(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}

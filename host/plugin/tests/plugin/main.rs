@@ -1,0 +1,15 @@
+//! Plugins as the operator meets them: loaded, refused, called, cut off.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests stop at the first surprise"
+)]
+
+mod encode;
+mod guests;
+mod hostile;
+mod isolation;
+mod load;
+mod reads;
+mod setting;
