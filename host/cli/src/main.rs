@@ -1,58 +1,7 @@
 //! `pintle`: the operator, and the command line of those who use it.
 
-mod crd;
-mod demo;
-mod logging;
-mod operator;
-mod owner;
-mod why;
-
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-
-/// Charts in ordered states, gated by WebAssembly plugins.
-#[derive(Debug, Parser)]
-#[command(name = "pintle", version, propagate_version = true)]
-struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Shows the whole product on this machine: a control plane, a registry, the operator, an example.
-    Demo(demo::Args),
-    /// Runs the controllers.
-    Operator(operator::Args),
-    /// Says what an object waits for, since when, and who can mend it.
-    Why(why::Args),
-    /// Prints the CustomResourceDefinitions.
-    Crd(crd::Args),
-}
-
-/// How a command ended, as exit codes tell it; 2 is a wrong call and comes from the parser.
-enum Ending {
-    /// 0.
-    Done,
-    /// 3.
-    NotReadyInTime,
-}
-
 fn main() -> ExitCode {
-    let Args { command } = Args::parse();
-    let ended = match command {
-        Command::Demo(args) => demo::run(args),
-        Command::Operator(args) => operator::run(args),
-        Command::Why(args) => why::run(args),
-        Command::Crd(args) => crd::run(args),
-    };
-    match ended {
-        Ok(Ending::Done) => ExitCode::SUCCESS,
-        Ok(Ending::NotReadyInTime) => ExitCode::from(3),
-        Err(err) => {
-            eprintln!("error: {err:#}");
-            ExitCode::FAILURE
-        }
-    }
+    pintle::main()
 }

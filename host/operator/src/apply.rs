@@ -5,14 +5,17 @@ use std::{collections::BTreeMap, sync::Arc};
 use futures::{StreamExt as _, future::join_all, stream};
 use pintle_api::{Object, ObjectRef, Record, names};
 use pintle_cluster::{ApiError, Applied, Cause as ApiCause, Delete as DeleteHow, Expect};
-use pintle_plan::{Answers, Apply, ApplyMode, Cause, Delete, Known, Memory, Refusal, Step, fields_mark, rendered_mark};
+use pintle_plan::{
+    Answers, Apply, ApplyMode, Cause, Delete, Known, Memory, Refusal, Step, fields_mark, rendered_mark,
+};
 
 use crate::{context::Context, error_text::one_line, plugins::Caller};
 
 /// Applies of one rank that run at once.
 const AT_ONCE: usize = 8;
 /// Managers of earlier owners, whose fields become ours at adoption.
-const EARLIER: [&str; 5] = ["helm", "helm-operator", "helm-controller", "manager", "special-resource-operator"];
+const EARLIER: [&str; 5] =
+    ["helm", "helm-operator", "helm-controller", "manager", "special-resource-operator"];
 
 /// What a pass has come to.
 pub(crate) struct Progress {

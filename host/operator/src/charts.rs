@@ -53,7 +53,8 @@ impl Charts {
         });
         kept.insert(chart.digest.clone(), (turn, Arc::clone(&loaded)));
         if kept.len() > KEPT
-            && let Some(oldest) = kept.iter().min_by_key(|(_, (turn, _))| *turn).map(|(digest, _)| digest.clone())
+            && let Some(oldest) =
+                kept.iter().min_by_key(|(_, (turn, _))| *turn).map(|(digest, _)| digest.clone())
         {
             kept.remove(&oldest);
         }

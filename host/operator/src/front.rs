@@ -60,7 +60,8 @@ impl Front {
         let flavor = Flavor::SpecialResource { node_selector: spec.node_selector.clone() };
         let mut release = release_of(&owner, owner.name(), namespace, flavor, &spec.timeout)?;
         release.adopt = spec.adopt.unwrap_or(Adopt::IfUnowned);
-        release.leaves_drift = spec.drift_detection.as_ref().is_some_and(|drift| drift.mode != DriftMode::Enabled);
+        release.leaves_drift =
+            spec.drift_detection.as_ref().is_some_and(|drift| drift.mode != DriftMode::Enabled);
         let chart = spec.chart.clone();
         Ok(Self { owner, release, chart, kind: FrontKind::SpecialResource(Box::new(spec)) })
     }
@@ -72,7 +73,8 @@ impl Front {
         let name = release_name(&owner, &watch)?;
         let mut release = release_of(&owner, &name, namespace, Flavor::Watch, &watch.timeout)?;
         release.adopt = watch.adopt.unwrap_or(Adopt::IfUnowned);
-        release.leaves_drift = watch.drift_detection.as_ref().is_some_and(|drift| drift.mode != DriftMode::Enabled);
+        release.leaves_drift =
+            watch.drift_detection.as_ref().is_some_and(|drift| drift.mode != DriftMode::Enabled);
         release.gates_all = true;
         let chart = HelmChart {
             name: watch.chart.name.clone(),
@@ -102,7 +104,10 @@ impl Front {
             FrontKind::SpecialResource(_) => spec,
             FrontKind::Watch(watch) => {
                 let overrides = watch.override_values.clone();
-                Map::from_iter([("spec".to_owned(), spec.into()), ("overrideValues".to_owned(), overrides.into())])
+                Map::from_iter([
+                    ("spec".to_owned(), spec.into()),
+                    ("overrideValues".to_owned(), overrides.into()),
+                ])
             }
         }
     }
@@ -202,9 +207,15 @@ mod tests {
     #[test]
     fn what_is_not_served_is_refused_by_name() {
         let spec = json!({"namespace": "", "dependencies": [{"chart": {"name": "d", "version": "1", "repository": {"name": "r", "url": "u"}}}]});
-        assert_eq!(special_resource(spec).unwrap_err().to_string(), "spec.dependencies is not served by this version; take it away");
+        assert_eq!(
+            special_resource(spec).unwrap_err().to_string(),
+            "spec.dependencies is not served by this version; take it away"
+        );
         let wrong = special_resource(json!({"namespace": "", "timeout": "soon"})).unwrap_err();
         assert!(wrong.to_string().contains("`soon` is not a time"));
-        assert_eq!(special_resource(json!({"namespace": "", "timeout": "10m"})).unwrap().release.timeout, Some(600));
+        assert_eq!(
+            special_resource(json!({"namespace": "", "timeout": "10m"})).unwrap().release.timeout,
+            Some(600)
+        );
     }
 }

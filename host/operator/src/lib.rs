@@ -24,5 +24,6 @@ mod server;
 mod watches;
 
 pub use options::Options;
+pub use pintle_cluster::Reach;
 pub use run::{Error, masks, run};
 pub use server::ServeError;

@@ -8,7 +8,13 @@ use serde_json::json;
 pub(crate) struct FactsLookup<'a>(pub(crate) &'a dyn Facts);
 
 impl Lookup for FactsLookup<'_> {
-    fn lookup(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Result<Value, LookupError> {
+    fn lookup(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Value, LookupError> {
         let within = (!namespace.is_empty()).then(|| namespace.to_owned());
         let what = || format!("{kind} {namespace}/{name}");
         let answer = if name.is_empty() {

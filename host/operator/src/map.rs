@@ -46,8 +46,12 @@ fn fill_in(set: &Values, runtime: &Values) -> Result<Values, RenderFault> {
 fn capitalized_proxy(runtime: &Values) -> Values {
     let mut runtime = runtime.clone();
     if let Some(Value::Object(proxy)) = runtime.get_mut("proxy") {
-        let capitals =
-            [("httpProxy", "HttpProxy"), ("httpsProxy", "HttpsProxy"), ("noProxy", "NoProxy"), ("trustedCA", "TrustedCA")];
+        let capitals = [
+            ("httpProxy", "HttpProxy"),
+            ("httpsProxy", "HttpsProxy"),
+            ("noProxy", "NoProxy"),
+            ("trustedCA", "TrustedCA"),
+        ];
         for (small, capital) in capitals {
             let value = proxy.get(small).cloned().unwrap_or_default();
             proxy.insert(capital.to_owned(), value);
@@ -60,7 +64,9 @@ fn capitalized_proxy(runtime: &Values) -> Values {
 pub(crate) fn run_options<'a>(memory: &Memory, lookup: &'a dyn Lookup) -> Run<'a> {
     let mut seed = [0; 32];
     if hex::decode_to_slice(&memory.seed, &mut seed).is_err() {
-        tracing::error!("the seed of a release cannot be read; its random values will change with the next revision");
+        tracing::error!(
+            "the seed of a release cannot be read; its random values will change with the next revision"
+        );
     }
     let time = memory.time.map(pintle_api::Timestamp::as_second).unwrap_or_default();
     Run { limits: Limits::default(), seed, time, ..Run::new(lookup) }

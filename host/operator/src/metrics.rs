@@ -98,7 +98,11 @@ impl Metrics {
     }
 
     fn register(&self, registry: &mut Registry) {
-        registry.register("sro_managed_resources_total", "Number of created SpecialResources", self.managed.clone());
+        registry.register(
+            "sro_managed_resources_total",
+            "Number of created SpecialResources",
+            self.managed.clone(),
+        );
         let text = "For a given specialresource and state, 1 if the state is completed, 0 if it is not";
         registry.register("sro_states_completed_info", text, self.states.clone());
         let text = "For a given specialresource,kind,name and namespace, 1 if the state is completed, 0 if it is not";
@@ -108,7 +112,11 @@ impl Metrics {
         registry.register("pintle_passes", "Passes over owners by result", self.passes.clone());
         registry.register("pintle_pass_seconds", "Time of a pass over an owner", self.pass_seconds.clone());
         registry.register("pintle_plugin_calls", "Calls of plugins by result", self.calls.clone());
-        registry.register("pintle_plugin_call_seconds", "Time of a call of a plugin", self.call_seconds.clone());
+        registry.register(
+            "pintle_plugin_call_seconds",
+            "Time of a call of a plugin",
+            self.call_seconds.clone(),
+        );
         let text = "Passes of the slow sweep that found work no event had told of";
         registry.register("pintle_sweep_found_work", text, self.sweep_found_work.clone());
         registry.register("pintle_leader", "1 while this process leads", self.leader.clone());

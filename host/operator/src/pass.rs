@@ -99,7 +99,9 @@ async fn settle(
     let (stored, reads) = ctx.know(key, |facts| memory::observe(facts, &front.release)).await;
     let stored = match stored {
         Answer::Found(memory) => memory,
-        Answer::Denied(why) => return (report::problem(ctx, key, &front.owner, "Forbidden", &why).await, "memory"),
+        Answer::Denied(why) => {
+            return (report::problem(ctx, key, &front.owner, "Forbidden", &why).await, "memory");
+        }
         _ => return (Some(PAUSE), "memory"),
     };
     let mut saved = stored.clone();
@@ -110,7 +112,8 @@ async fn settle(
     let mut last = None;
     for _ in 0..PLANS {
         let now = Timestamp::now();
-        let (thought, reads) = ctx.know(key, |facts| think(ctx, key, &front, chart, &progress, facts, now)).await;
+        let (thought, reads) =
+            ctx.know(key, |facts| think(ctx, key, &front, chart, &progress, facts, now)).await;
         let mut seen = watched.clone();
         seen.extend(reads);
         seen.extend(progress.reads.clone());
@@ -132,7 +135,7 @@ async fn settle(
             break;
         }
         let caller = caller(ctx, key, &front, chart, &progress, &states, now);
-        ctx.ledger.with(key, |entry| entry.first_write_at.get_or_insert_with(tokio::time::Instant::now));
+        ctx.ledger.with(key, |entry| *entry.first_write_at.get_or_insert_with(tokio::time::Instant::now));
         apply::run(ctx, &caller, steps, &mut progress).await;
         if progress.lost_lead {
             return (None, "standby");
@@ -156,7 +159,13 @@ async fn conclude(
 ) -> (Option<Duration>, &'static str) {
     let failed = !progress.answers.refusals.is_empty() || matches!(plan.verdict, Verdict::Transient(_));
     let tries = ctx.ledger.count_try(key, failed);
-    let outcome = Outcome { plan, chart: Some(&chart.chart), revision: progress.memory.revision, tries, is_removal: false };
+    let outcome = Outcome {
+        plan,
+        chart: Some(&chart.chart),
+        revision: progress.memory.revision,
+        tries,
+        is_removal: false,
+    };
     let told = report::run(ctx, key, front, &outcome).await;
     let result = match plan.verdict {
         Verdict::Ready => "ready",
@@ -280,7 +289,8 @@ fn caller<'a>(
     now: Timestamp,
 ) -> Caller<'a> {
     let pools = states.iter().flat_map(|state| &state.pools);
-    let own = pools.flat_map(|pool| pool.objects.iter().flatten()).map(|rendered| rendered.object.reference());
+    let own =
+        pools.flat_map(|pool| pool.objects.iter().flatten()).map(|rendered| rendered.object.reference());
     let revision = progress.memory.revision;
     Caller {
         ctx,
@@ -332,7 +342,13 @@ async fn remove(ctx: &Context, key: &Key, front: &Front) -> Option<Duration> {
         }
         if steps.is_empty() || !progress.answers.refusals.is_empty() {
             let tries = ctx.ledger.count_try(key, !progress.answers.refusals.is_empty());
-            let outcome = Outcome { plan: &plan, chart: None, revision: progress.memory.revision, tries, is_removal: true };
+            let outcome = Outcome {
+                plan: &plan,
+                chart: None,
+                revision: progress.memory.revision,
+                tries,
+                is_removal: true,
+            };
             let told = report::run(ctx, key, front, &outcome).await;
             let again = (!progress.answers.refusals.is_empty()).then(|| pause(tries));
             return [told, again].into_iter().flatten().min();

@@ -47,7 +47,7 @@ pub(crate) async fn pending(
                 status,
                 ..Info::default()
             },
-            chart: StoredChart::of(&chart.chart),
+            chart: StoredChart::from(&*chart.chart),
             config: front.user_values(),
             manifest: manifest(chart, states),
             apply_method: "csa".to_owned(),
@@ -74,7 +74,9 @@ pub(crate) async fn conclude(ctx: &Context, key: &Key, front: &Front, memory: &M
         let Ok(mut record) = Record::from_secret(secret) else { continue };
         let wanted = match record.version.cmp(&memory.revision) {
             std::cmp::Ordering::Equal => status,
-            std::cmp::Ordering::Less if record.info.status == Status::Deployed && status == Status::Deployed => {
+            std::cmp::Ordering::Less
+                if record.info.status == Status::Deployed && status == Status::Deployed =>
+            {
                 Status::Superseded
             }
             _ => continue,
@@ -108,7 +110,8 @@ async fn secrets(ctx: &Context, key: &Key, front: &Front) -> Vec<Arc<Object>> {
     let (answer, _) = ctx.know(key, |facts| facts.list(&query)).await;
     match answer {
         Answer::Found(secrets) => {
-            let is_ours = |secret: &Arc<Object>| secret.str_at("/type").is_some_and(|kind| TYPES.contains(&kind));
+            let is_ours =
+                |secret: &Arc<Object>| secret.str_at("/type").is_some_and(|kind| TYPES.contains(&kind));
             secrets.into_iter().filter(is_ours).collect()
         }
         _ => Vec::new(),
@@ -167,10 +170,16 @@ fn manifest(chart: &Loaded, states: &[StateInput]) -> String {
                 Ok(objects) => {
                     for rendered in objects {
                         let yaml = serde_yaml::to_string(&rendered.object).unwrap_or_default();
-                        text.push_str(&format!("---\n# Source: {}/{}\n{yaml}", chart.chart.name(), rendered.source));
+                        text.push_str(&format!(
+                            "---\n# Source: {}/{}\n{yaml}",
+                            chart.chart.name(),
+                            rendered.source
+                        ));
                     }
                 }
-                Err(fault) => text.push_str(&format!("---\n# {} is not rendered: {}\n", state.name, fault.reason)),
+                Err(fault) => {
+                    text.push_str(&format!("---\n# {} is not rendered: {}\n", state.name, fault.reason))
+                }
             }
         }
     }

@@ -43,7 +43,8 @@ fn special_resource(with: &Rendering<'_>) -> Vec<StateInput> {
 
 fn state(with: &Rendering<'_>, file: &StateFile) -> StateInput {
     let files = Files::State(&file.template);
-    let per_pool = || with.pools.pools.iter().map(|pool| pool_input(with, &file.name, files, Some(pool))).collect();
+    let per_pool =
+        || with.pools.pools.iter().map(|pool| pool_input(with, &file.name, files, Some(pool))).collect();
     let pools = if file.kernel_affine {
         per_pool()
     } else {
@@ -86,7 +87,11 @@ fn state_of(document: &Document) -> String {
         return state.to_owned();
     }
     let base = document.source.rsplit('/').next().unwrap_or_default();
-    if pintle_chart::state::is_state(base) { base.trim_end_matches(".yaml").to_owned() } else { REST.to_owned() }
+    if pintle_chart::state::is_state(base) {
+        base.trim_end_matches(".yaml").to_owned()
+    } else {
+        REST.to_owned()
+    }
 }
 
 fn pool_input(with: &Rendering<'_>, state: &str, files: Files<'_>, pool: Option<&Pool>) -> PoolInput {
@@ -98,7 +103,11 @@ fn pool_input(with: &Rendering<'_>, state: &str, files: Files<'_>, pool: Option<
 }
 
 /// Documents in the order they are applied, each with whether it is a hook.
-fn render(with: &Rendering<'_>, files: Files<'_>, pool: Option<&Pool>) -> Result<Vec<(Document, bool)>, RenderFault> {
+fn render(
+    with: &Rendering<'_>,
+    files: Files<'_>,
+    pool: Option<&Pool>,
+) -> Result<Vec<(Document, bool)>, RenderFault> {
     let values = map::run(with, pool)?;
     let lookup = FactsLookup(with.facts);
     let release = pintle_chart::Release {
@@ -177,7 +186,8 @@ fn fault(err: &RenderError) -> RenderFault {
         RenderError::Schema(_) | RenderError::Values(_) => "InvalidValues",
         RenderError::Annotation(_) => "UnknownAnnotation",
         RenderError::Manifest(_) => "InvalidManifest",
-        RenderError::Library { .. }
+        RenderError::Engine { .. }
+        | RenderError::Library { .. }
         | RenderError::MissingDependencies { .. }
         | RenderError::NoTemplate { .. }
         | RenderError::Template(_) => "RenderError",

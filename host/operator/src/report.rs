@@ -110,9 +110,16 @@ fn too_early(last: Option<Instant>) -> Option<Duration> {
 fn is_same(status: &Value, before: &Value) -> bool {
     match (status, before) {
         (Value::Object(status), Value::Object(before)) => {
-            let filled = |value: &Value| !matches!(value, Value::Null) && *value != json!([]) && *value != json!({});
-            status.iter().filter(|(_, value)| filled(value)).all(|(key, value)| before.get(key) == Some(value))
-                && before.iter().filter(|(_, value)| filled(value)).all(|(key, _)| status.get(key).is_some_and(filled))
+            let filled =
+                |value: &Value| !matches!(value, Value::Null) && *value != json!([]) && *value != json!({});
+            status
+                .iter()
+                .filter(|(_, value)| filled(value))
+                .all(|(key, value)| before.get(key) == Some(value))
+                && before
+                    .iter()
+                    .filter(|(_, value)| filled(value))
+                    .all(|(key, _)| status.get(key).is_some_and(filled))
         }
         _ => status == before,
     }
@@ -124,7 +131,8 @@ fn conditions(status: &Value) -> Vec<[String; 3]> {
     let text = |condition: &Value, field: &str| {
         condition.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
-    let triple = |condition: &Value| [text(condition, "type"), text(condition, "status"), text(condition, "reason")];
+    let triple =
+        |condition: &Value| [text(condition, "type"), text(condition, "status"), text(condition, "reason")];
     list.into_iter().flatten().map(triple).collect()
 }
 
@@ -148,7 +156,10 @@ pub(crate) async fn write_status(ctx: &Context, owner: &Object, status: &Value) 
 /// One event when a release became ready, and one when it failed.
 async fn announce(ctx: &Context, owner: &Object, before: &Value, status: &Value) {
     let find = |status: &Value, kind: &str| {
-        conditions(status).into_iter().find(|[name, ..]| name == kind).map(|[_, status, reason]| (status, reason))
+        conditions(status)
+            .into_iter()
+            .find(|[name, ..]| name == kind)
+            .map(|[_, status, reason]| (status, reason))
     };
     let became = |kind: &str| {
         let now = find(status, kind).filter(|(status, _)| status == "True")?;

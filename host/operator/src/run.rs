@@ -55,7 +55,11 @@ const KINDS: [(&str, &str, fn(ObjectRef) -> Key); 5] = [
 pub fn masks() -> Masks {
     Masks::default()
         .with("", "Node", Mask::fields(["/spec/taints", "/spec/unschedulable", "/status/nodeInfo"]))
-        .with("", "Pod", Mask::fields(["/spec/nodeName", "/spec/restartPolicy", "/spec/containers", "/status"]))
+        .with(
+            "",
+            "Pod",
+            Mask::fields(["/spec/nodeName", "/spec/restartPolicy", "/spec/containers", "/status"]),
+        )
 }
 
 /// Runs the operator until `stop` is done, then lets the lease go.
@@ -117,7 +121,12 @@ async fn lead(
     Err(Error::LostLead)
 }
 
-fn context(options: Options, cluster: Arc<Cluster>, engine: Engine, leadership: Leadership) -> (Arc<Context>, Wakes) {
+fn context(
+    options: Options,
+    cluster: Arc<Cluster>,
+    engine: Engine,
+    leadership: Leadership,
+) -> (Arc<Context>, Wakes) {
     let counters = Arc::clone(&cluster.counters);
     let metrics = Metrics::new(move || (counters.requests(), counters.writes()));
     let (watches, wakes) = cluster.caches.watch_set();
@@ -164,7 +173,9 @@ async fn follow_changes(ctx: Arc<Context>) {
 }
 
 fn key_of(ctx: &Context, object: &ObjectRef) -> Option<Key> {
-    let ours = KINDS.iter().find(|(api_version, kind, _)| object.api_version == *api_version && object.kind == *kind);
+    let ours = KINDS
+        .iter()
+        .find(|(api_version, kind, _)| object.api_version == *api_version && object.kind == *kind);
     match ours {
         Some((_, _, key)) => Some(key(object.clone())),
         None => ctx.bindings.of(&object.gvk()).map(|_| Key::Owner(object.clone())),
@@ -211,7 +222,8 @@ async fn tell_not_served(ctx: &Context, key: &Key, target: &ObjectRef) -> Option
     let object = object.found()?;
     let uid = object.uid().unwrap_or_default().to_owned();
     if ctx.ledger.with(key, |entry| std::mem::replace(&mut entry.recorded, uid.clone()) != uid) {
-        let message = format!("objects of kind {} are accepted, and this version does nothing for them", target.kind);
+        let message =
+            format!("objects of kind {} are accepted, and this version does nothing for them", target.kind);
         report::note(ctx, &object, NoteKind::Warning, "NotServedYet", &message).await;
     }
     None

@@ -28,7 +28,11 @@ pub(crate) async fn metrics(address: SocketAddr, metrics: Arc<Metrics>) -> Resul
 }
 
 /// Serves health and readiness until the process ends.
-pub(crate) async fn health(address: SocketAddr, ready: Readiness, ctx: Arc<Context>) -> Result<(), ServeError> {
+pub(crate) async fn health(
+    address: SocketAddr,
+    ready: Readiness,
+    ctx: Arc<Context>,
+) -> Result<(), ServeError> {
     let routes = Router::new()
         .route("/healthz", get(|| async { "ok" }))
         .route("/readyz", get(move || ready_answer(ready.clone())))

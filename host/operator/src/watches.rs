@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use pintle_api::{Gvk, Object, ObjectRef, Timestamp, watch::{WatchSpec, WatchStatus}};
+use pintle_api::{
+    Gvk, Object, ObjectRef, Timestamp,
+    watch::{WatchSpec, WatchStatus},
+};
 use pintle_cluster::{Holder, Interest, Stage};
 use pintle_plan::ConditionSet;
 use serde_json::Value;
@@ -57,7 +60,9 @@ pub(crate) async fn reconcile(ctx: &Context, name: &str) -> Option<Duration> {
     };
     let spec: WatchSpec = match serde_json::from_value(object.at("/spec").cloned().unwrap_or_default()) {
         Ok(spec) => expand(spec),
-        Err(err) => return tell(ctx, &object, Err(("InvalidSpec", format!("spec cannot be read: {err}")))).await,
+        Err(err) => {
+            return tell(ctx, &object, Err(("InvalidSpec", format!("spec cannot be read: {err}")))).await;
+        }
     };
     if !spec.service_account_name.is_empty() {
         let message = "spec.serviceAccountName is not served by this version; take it away".to_owned();
@@ -70,9 +75,10 @@ pub(crate) async fn reconcile(ctx: &Context, name: &str) -> Option<Duration> {
     let standing = match ctx.caches.settled(&interest).await {
         Some(Stage::Synced) => Ok(wake_owners(ctx, &interest)),
         Some(Stage::Denied(why)) => Err(("Forbidden", why.to_string())),
-        Some(Stage::KindUnknown) => {
-            Err(("KindNotInstalled", format!("the cluster does not serve {}; install its CRD", interest.gvk())))
-        }
+        Some(Stage::KindUnknown) => Err((
+            "KindNotInstalled",
+            format!("the cluster does not serve {}; install its CRD", interest.gvk()),
+        )),
         Some(Stage::Starting) | None => return Some(Duration::from_secs(1)),
     };
     tell(ctx, &object, standing).await
@@ -137,8 +143,10 @@ fn wake_owners(ctx: &Context, interest: &Interest) -> u32 {
 }
 
 async fn tell(ctx: &Context, object: &Object, standing: Result<u32, (&str, String)>) -> Option<Duration> {
-    let before: WatchStatus =
-        object.at("/status").and_then(|status| serde_json::from_value(status.clone()).ok()).unwrap_or_default();
+    let before: WatchStatus = object
+        .at("/status")
+        .and_then(|status| serde_json::from_value(status.clone()).ok())
+        .unwrap_or_default();
     let mut conditions = ConditionSet::new(&before.conditions, object.generation(), Timestamp::now());
     match &standing {
         Ok(_) => conditions.set("Ready", true, "Watching", ""),

@@ -17,6 +17,7 @@ mod printf;
 mod program;
 mod quote;
 pub mod run;
+pub mod semver;
 mod stack;
 pub mod value;
 pub mod yaml;

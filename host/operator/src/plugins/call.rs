@@ -43,16 +43,28 @@ impl Caller<'_> {
             Some(Err(unready)) => {
                 let message = format!("Plugin {name} is not ready: {}", unready.message);
                 let blocker = self.blocker(call, &unready.reason, message);
-                return (waiting(if unready.may_pass { Verdict::transient(blocker) } else { Verdict::fatal(blocker) }), Record::default());
+                return (
+                    waiting(if unready.may_pass {
+                        Verdict::transient(blocker)
+                    } else {
+                        Verdict::fatal(blocker)
+                    }),
+                    Record::default(),
+                );
             }
             None => {
                 let message = format!("Plugin {name} is not installed; create a Plugin of that name");
-                return (waiting(Verdict::pending(self.blocker(call, "PluginMissing", message))), Record::default());
+                return (
+                    waiting(Verdict::pending(self.blocker(call, "PluginMissing", message))),
+                    Record::default(),
+                );
             }
         };
         let release = self.key.to_string();
-        if let Admission::Refused { until } = self.admit(name, &release) {
-            let message = format!("Plugin {name} failed again and again for this release; it is tried again at {until}");
+        if let Admission::Wait { until, .. } = self.admit(name, &release) {
+            let message = format!(
+                "Plugin {name} failed again and again for this release; it is tried again at {until}"
+            );
             let recheck = Duration::try_from(until.duration_since(self.now)).unwrap_or(PAUSE);
             let verdict = Verdict::transient(self.blocker(call, "PluginPaused", message));
             return (CallAnswer { verdict, recheck: Some(recheck) }, Record::default());
@@ -111,7 +123,12 @@ impl Caller<'_> {
         let plugin = &call.key.plugin;
         let attempts = self.ctx.ledger.count_attempt(self.key, &call.key);
         let tripped = matches!(&result.outcome, Outcome::Failed(failure) if failure.trips_breaker());
-        self.ctx.plugins.breakers.lock().unwrap_or_else(PoisonError::into_inner).tell(plugin, release, self.now, tripped);
+        self.ctx
+            .plugins
+            .breakers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .tell(plugin, release, self.now, tripped);
         let label = match &result.outcome {
             Outcome::Answered(_) => "ok",
             Outcome::NeedsFacts(_) => "needs_facts",
@@ -125,12 +142,22 @@ impl Caller<'_> {
         let answer = match result.outcome {
             Outcome::Answered(checked) if checked.verdict.is_ready() => waiting(Verdict::Ready),
             Outcome::Answered(checked) => {
-                let recheck = if asks_again { Some(checked.recheck.map_or(again, |said| said.min(again))) } else { checked.recheck };
+                let recheck = if asks_again {
+                    Some(checked.recheck.map_or(again, |said| said.min(again)))
+                } else {
+                    checked.recheck
+                };
                 CallAnswer { verdict: checked.verdict, recheck }
             }
             Outcome::NeedsFacts(reads) => {
-                let message = format!("Plugin {plugin} asks for more and more: {} reads are still unknown", reads.len());
-                CallAnswer { verdict: Verdict::pending(self.blocker(call, "FactsUnknown", message)), recheck: Some(again) }
+                let message = format!(
+                    "Plugin {plugin} asks for more and more: {} reads are still unknown",
+                    reads.len()
+                );
+                CallAnswer {
+                    verdict: Verdict::pending(self.blocker(call, "FactsUnknown", message)),
+                    recheck: Some(again),
+                }
             }
             Outcome::Failed(failure) => {
                 let verdict = failure.verdict(plugin, &call.target.reference());

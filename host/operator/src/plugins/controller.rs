@@ -97,7 +97,12 @@ fn without_tag(image: &str) -> &str {
     }
 }
 
-async fn credentials(ctx: &Context, key: &Key, spec: &PluginSpec, image: &str) -> Result<Option<Credentials>, Unready> {
+async fn credentials(
+    ctx: &Context,
+    key: &Key,
+    spec: &PluginSpec,
+    image: &str,
+) -> Result<Option<Credentials>, Unready> {
     if spec.pull_secrets.is_empty() {
         return Ok(None);
     }
@@ -125,7 +130,8 @@ fn secret_ref(name: &SecretName) -> ObjectRef {
 fn credentials_in(secret: &Arc<Object>, registry: &str) -> Option<Credentials> {
     let text = BASE64_STANDARD.decode(secret.str_at("/data/.dockerconfigjson")?).ok()?;
     let config: Value = serde_json::from_slice(&text).ok()?;
-    let entry = config.get("auths")?.as_object()?.iter().find(|(host, _)| host.trim_end_matches('/') == registry)?.1;
+    let entry =
+        config.get("auths")?.as_object()?.iter().find(|(host, _)| host.trim_end_matches('/') == registry)?.1;
     let field = |name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
     if let (Some(user), Some(password)) = (field("username"), field("password")) {
         return Some(Credentials { user, password });
@@ -136,8 +142,10 @@ fn credentials_in(secret: &Arc<Object>, registry: &str) -> Option<Credentials> {
 }
 
 async fn tell(ctx: &Context, object: &Object, loaded: &Result<Plugin, Unready>) {
-    let before: PluginStatus =
-        object.at("/status").and_then(|status| serde_json::from_value(status.clone()).ok()).unwrap_or_default();
+    let before: PluginStatus = object
+        .at("/status")
+        .and_then(|status| serde_json::from_value(status.clone()).ok())
+        .unwrap_or_default();
     let status = status(object, loaded, &before);
     if status != before {
         report::write_status(ctx, object, &serde_json::json!(status)).await;
@@ -159,8 +167,9 @@ fn status(object: &Object, loaded: &Result<Plugin, Unready>, before: &PluginStat
             conditions.set("Ready", true, "Loaded", "");
             status.image = object.str_at("/spec/image").unwrap_or_default().to_owned();
             status.digest = plugin.digest().to_owned();
-            status.version = format!("{} {}", plugin.manifest().name, plugin.manifest().version).trim().to_owned();
-            status.exports = plugin.offers().iter().map(ToString::to_string).collect();
+            status.version =
+                format!("{} {}", plugin.manifest().name, plugin.manifest().version).trim().to_owned();
+            status.exports = plugin.offers().iter().map(|export| export.as_str().to_owned()).collect();
             status.imports = plugin.imports().to_vec();
             status.missing = missing;
         }
