@@ -81,7 +81,10 @@ pub(crate) struct Variable {
 
 #[derive(Debug)]
 pub(crate) struct Expr {
+    /// Where Go says it is: a chain of fields is at its second link.
     pub(crate) pos: usize,
+    /// Where it begins.
+    pub(crate) start: usize,
     pub(crate) kind: ExprKind,
 }
 
@@ -150,6 +153,15 @@ pub(crate) enum At<'p> {
 // === impl At ===
 
 impl At<'_> {
+    /// The values the node reads first, for the help of an error.
+    pub(crate) fn values_path(&self) -> Option<&[Arc<str>]> {
+        match self {
+            Self::Command(command) => command.args.iter().find_map(Expr::values_path),
+            Self::Expr(expr) => expr.values_path(),
+            _ => None,
+        }
+    }
+
     pub(crate) fn pos(&self) -> usize {
         match self {
             Self::Start => 0,
@@ -162,6 +174,16 @@ impl At<'_> {
     }
 }
 
+impl At<'_> {
+    /// Where the text of the node begins.
+    pub(crate) fn start(&self) -> usize {
+        match self {
+            Self::Expr(expr) => expr.start,
+            _ => self.pos(),
+        }
+    }
+}
+
 impl fmt::Display for At<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -169,7 +191,7 @@ impl fmt::Display for At<'_> {
             Self::Node(node, _) => node.fmt(f),
             Self::Pipe(pipe) => pipe.fmt(f),
             Self::Command(command) => command.fmt(f),
-            Self::Expr(expr) => expr.fmt(f),
+            Self::Expr(expr) => expr.bare().fmt(f),
             Self::Call(call) => call.fmt(f),
         }
     }
@@ -260,6 +282,27 @@ impl fmt::Display for Expr {
                 of.fmt(f)?;
                 write_fields(fields, f)
             }
+        }
+    }
+}
+
+impl Expr {
+    /// The keys below the root's `.Values` this reads; the dot is taken for the root.
+    pub(crate) fn values_path(&self) -> Option<&[Arc<str>]> {
+        let names = match &self.kind {
+            ExprKind::Field(names) => names,
+            ExprKind::Variable(variable) if variable.id == 0 => &variable.fields,
+            _ => return None,
+        };
+        let (first, path) = names.split_first()?;
+        (**first == *"Values" && !path.is_empty()).then_some(path)
+    }
+
+    /// The node without the parentheses it has among other words.
+    pub(crate) fn bare(&self) -> &dyn fmt::Display {
+        match &self.kind {
+            ExprKind::Pipe(pipe) => &**pipe,
+            _ => self,
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn table() -> Table {
         Entry::variadic("or", &[ANY], ANY, last),
         Entry::fixed("not", &[ANY], not),
         Entry::variadic("eq", &[ANY], ANY, compare::eq),
-        Entry::variadic("ne", &[ANY], ANY, compare::ne),
+        Entry::fixed("ne", &[ANY, ANY], compare::ne),
         Entry::fixed("lt", &[ANY, ANY], compare::lt),
         Entry::fixed("le", &[ANY, ANY], compare::le),
         Entry::fixed("gt", &[ANY, ANY], compare::gt),
@@ -89,7 +89,7 @@ fn len(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, FnError> {
         return Err(FnError::new("len of nil pointer"));
     }
     match length(value) {
-        Some(len) => Ok(Value::from(len)),
+        Some(len) => Ok(value::int(len)),
         None => Err(FnError::new(format!("len of type {}", type_of(value)))),
     }
 }
@@ -147,9 +147,9 @@ fn index_one(item: &Value, index: &Value) -> Result<Value, FnError> {
         return byte_at(item.as_bytes().unwrap_or_default(), index, "string");
     }
     match as_object(item) {
-        Some(object) if object.shape() == Shape::Map => {
-            Ok(object.field(map_key(index)?).unwrap_or_else(nil))
-        }
+        Some(object) if object.shape() == Shape::Map => Ok(object
+            .field(map_key(index)?)
+            .unwrap_or_else(|| object.zero())),
         Some(object) if object.shape() == Shape::Slice => {
             let entries = object.entries();
             let index = position(index, entries.len())?;
@@ -169,7 +169,7 @@ fn byte_at(bytes: &[u8], index: &Value, what: &str) -> Result<Value, FnError> {
     let index = position(index, bytes.len())?;
     bytes
         .get(index)
-        .map(|byte| Value::from(*byte))
+        .map(|byte| value::number::byte(*byte))
         .ok_or_else(|| out_of_range(what))
 }
 

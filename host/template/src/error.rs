@@ -17,8 +17,10 @@ struct Repr {
     message: String,
     /// Innermost first.
     frames: Vec<Frame>,
-    /// A name that was probably meant.
-    hint: Option<String>,
+    /// What may help: a name that was probably meant, the line of a value.
+    hints: Vec<String>,
+    /// Keys below `.Values` that the failing expression reads.
+    values_path: Vec<Arc<str>>,
 }
 
 /// The kinds of error a caller may want to tell apart.
@@ -64,7 +66,8 @@ pub struct Frame {
     pub via: Via,
     source: Arc<Source>,
     pos: usize,
-    len: usize,
+    /// What the drawing underlines: offset and length.
+    mark: (usize, usize),
     /// `error calling f`, where a function stands between this place and the message.
     note: Option<String>,
 }
@@ -82,11 +85,16 @@ impl Frame {
             template: Arc::clone(template),
             source: Arc::clone(source),
             pos,
-            len: context.len(),
+            mark: (pos, context.len()),
             context,
             via: Via::Here,
             note: None,
         }
+    }
+
+    pub(crate) fn starting_at(mut self, start: usize) -> Self {
+        self.mark.0 = start;
+        self
     }
 
     pub(crate) fn note(mut self, note: String) -> Self {
@@ -106,19 +114,12 @@ impl Frame {
 
     /// Line, from 1.
     pub fn line(&self) -> usize {
-        self.before().matches('\n').count() + 1
+        line_and_column(&self.source.text, self.pos).0
     }
 
     /// Column in bytes, as Go counts it: from 0.
     pub fn column(&self) -> usize {
-        self.before().rsplit('\n').next().map_or(0, str::len)
-    }
-
-    fn before(&self) -> &str {
-        self.source
-            .text
-            .get(..self.pos)
-            .unwrap_or(&self.source.text)
+        line_and_column(&self.source.text, self.pos).1
     }
 
     fn location(&self) -> String {
@@ -131,15 +132,18 @@ impl Frame {
     }
 }
 
+/// Line from 1 and column in bytes from 0.
+fn line_and_column(text: &str, pos: usize) -> (usize, usize) {
+    let before = text.get(..pos).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    (line, before.rsplit('\n').next().map_or(0, str::len))
+}
+
 // === impl Error ===
 
 impl Error {
-    pub(crate) fn parse(source: &Arc<Source>, pos: usize, line: usize, message: String) -> Self {
-        let mut frame = Frame::new(&source.name, source, pos, String::new());
-        if frame.line() != line {
-            // Go names the line an item starts at, which for trimmed text is an earlier one.
-            frame.pos = pos.min(source.text.len());
-        }
+    pub(crate) fn parse(source: &Arc<Source>, pos: usize, message: String) -> Self {
+        let frame = Frame::new(&source.name, source, pos, String::new());
         Self::at(ErrorKind::Parse, frame, message)
     }
 
@@ -148,7 +152,8 @@ impl Error {
             kind,
             message,
             frames: vec![frame],
-            hint: None,
+            hints: Vec::new(),
+            values_path: Vec::new(),
         }))
     }
 
@@ -158,20 +163,35 @@ impl Error {
             kind,
             message,
             frames: Vec::new(),
-            hint: None,
+            hints: Vec::new(),
+            values_path: Vec::new(),
         }))
     }
 
     pub(crate) fn pointing_at(mut self, pos: usize, len: usize) -> Self {
         if let Some(frame) = self.0.frames.first_mut() {
             frame.pos = pos;
-            frame.len = len;
+            frame.mark = (pos, len);
         }
         self
     }
 
-    pub(crate) fn did_you_mean(mut self, name: Option<&str>) -> Self {
-        self.0.hint = name.map(|name| format!("did you mean {name}?"));
+    pub(crate) fn did_you_mean(self, name: Option<&str>) -> Self {
+        match name {
+            Some(name) => self.hint(format!("did you mean {name}?")),
+            None => self,
+        }
+    }
+
+    pub(crate) fn reading_values(mut self, path: &[Arc<str>]) -> Self {
+        self.0.values_path = path.to_vec();
+        self
+    }
+
+    /// Adds a line of help to the drawing, say the place a value comes from.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hints.push(hint.into());
         self
     }
 
@@ -201,9 +221,15 @@ impl Error {
         self.0.frames.first()
     }
 
-    /// What was probably meant.
-    pub fn hint(&self) -> Option<&str> {
-        self.0.hint.as_deref()
+    /// What may help: a name that was probably meant, and what [`Error::hint`] added.
+    pub fn hints(&self) -> &[String] {
+        &self.0.hints
+    }
+
+    /// The keys below `.Values` the failing expression reads, if it reads values: a caller that has
+    /// the values files can name file and line.
+    pub fn values_path(&self) -> &[Arc<str>] {
+        &self.0.values_path
     }
 
     /// The frames Go's chain shows, outermost first.
@@ -271,7 +297,7 @@ impl Error {
             Link::Frame(step) => step,
             Link::Omitted(count) => omitted(count),
         });
-        lines.collect::<Vec<_>>().join("\n")
+        lines.collect::<Vec<_>>().join("\n").trim().to_owned()
     }
 }
 
@@ -325,7 +351,9 @@ impl fmt::Display for Error {
             (ErrorKind::Function | ErrorKind::Parse | ErrorKind::NotYet, _) => {
                 f.write_str(&self.go_text())
             }
-            (ErrorKind::Exec, _) if self.passed_tpl() => f.write_str(&self.go_text()),
+            (ErrorKind::Exec | ErrorKind::NoTemplate, _) if self.passed_tpl() => {
+                f.write_str(&self.go_text())
+            }
             _ => f.write_str(&self.trace()),
         }
     }

@@ -111,6 +111,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
     fn frame(&self) -> error::Frame {
         let Template { name, source, .. } = self.template;
         error::Frame::new(name, source, self.at.pos(), self.at.to_string())
+            .starting_at(self.at.start())
     }
 
     fn error(&self, kind: ErrorKind, message: String) -> Error {
@@ -146,7 +147,11 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
             ),
             Failure::Cancelled => (ErrorKind::Cancelled, "render was cancelled".to_owned()),
         };
-        Error::at(kind, frame.note(note), message)
+        let error = Error::at(kind, frame.note(note), message);
+        match self.at.values_path() {
+            Some(path) => error.reading_values(path),
+            None => error,
+        }
     }
 
     fn step(&mut self, steps: u64) -> Exec<()> {
@@ -287,7 +292,11 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
         } else if let Some(int) = value::number::as_int(&over.value) {
             self.range_int(branch, int, &over.value)?
         } else if let Some(bytes) = as_byte_slice(&over.value) {
-            self.range_items(branch, bytes.iter().map(|byte| Value::from(*byte)), false)?
+            self.range_items(
+                branch,
+                bytes.iter().map(|byte| value::number::byte(*byte)),
+                false,
+            )?
         } else if let Some(object) = as_object(&over.value) {
             match object.shape() {
                 Shape::Map | Shape::Slice => {
@@ -318,9 +327,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
     ) -> Exec<Option<Flow>> {
         self.rounds(
             branch,
-            items
-                .enumerate()
-                .map(|(i, item)| (Value::from(index(i)), item)),
+            items.enumerate().map(|(i, item)| (value::int(i), item)),
             interface,
         )
     }
@@ -459,7 +466,10 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
         if args.is_empty() && piped.is_none() {
             return Ok(());
         }
-        self.fail(format!("can't give argument to non-function {first}"))
+        self.fail(format!(
+            "can't give argument to non-function {}",
+            first.bare()
+        ))
     }
 
     /// The value of an operand that is given no arguments.
@@ -511,9 +521,4 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
             Dialect::Plain => invalid(),
         }
     }
-}
-
-/// An index as the `int` templates see.
-fn index(index: usize) -> i64 {
-    i64::try_from(index).unwrap_or(i64::MAX)
 }

@@ -150,13 +150,8 @@ impl<'s> Parser<'s> {
     // --- errors ---
 
     fn error(&self, message: impl Into<String>) -> Error {
-        let token = self.tokens.get(self.furthest);
-        Error::parse(
-            self.source,
-            token.map_or(0, |t| t.pos),
-            token.map_or(1, |t| t.line),
-            message.into(),
-        )
+        let pos = self.tokens.get(self.furthest).map_or(0, |token| token.pos);
+        Error::parse(self.source, pos, message.into())
     }
 
     fn unexpected(&self, token: &Token<'_>, context: &str) -> Error {
@@ -218,18 +213,19 @@ impl<'s> Parser<'s> {
         let token = self.take_solid();
         let name = self.template_name(&token, context)?;
         self.expect(Kind::RightDelim, context)?;
-        self.body(&name, context)
+        match self.body(&name)? {
+            End::End => Ok(()),
+            End::Else => Err(self.error(format!("unexpected {{{{else}}}} in {context}"))),
+        }
     }
 
     /// The rest of a `define` or `block`, which sees no variables of its surroundings.
-    fn body(&mut self, name: &Arc<str>, context: &str) -> Parsed<()> {
+    fn body(&mut self, name: &Arc<str>) -> Parsed<End> {
         let outer = std::mem::take(&mut self.scope);
         let (root, end) = self.nested(Self::list)?;
         self.scope = outer;
-        match end {
-            End::End => self.add(name, root),
-            End::Else => Err(self.error(format!("unexpected {{{{else}}}} in {context}"))),
-        }
+        self.add(name, root)?;
+        Ok(end)
     }
 
     fn add(&mut self, name: &Arc<str>, root: Vec<Node>) -> Parsed<()> {
@@ -372,7 +368,12 @@ impl<'s> Parser<'s> {
         let token = self.take_solid();
         let name = self.template_name(&token, context)?;
         let pipe = self.pipeline(context, Kind::RightDelim)?;
-        self.body(&name, context)?;
+        let begin = self.furthest;
+        if let End::Else = self.body(&name)? {
+            // Go reads the body with a parser of its own, and this one is still where it began.
+            self.furthest = begin;
+            return Err(self.error(format!("unexpected {{{{else}}}} in {context}")));
+        }
         Ok(Node::Template(Call {
             pos: token.pos,
             name,
@@ -533,6 +534,7 @@ impl<'s> Parser<'s> {
         let Some(mut expr) = self.term()? else {
             return Ok(None);
         };
+        let start = expr.start;
         let first = self.peek();
         if first.kind != Kind::Field {
             return Ok(Some(expr));
@@ -552,6 +554,7 @@ impl<'s> Parser<'s> {
                 };
                 return Ok(Some(Expr {
                     pos: first.pos,
+                    start,
                     kind,
                 }));
             }
@@ -584,9 +587,11 @@ impl<'s> Parser<'s> {
             Kind::LeftParen => {
                 let pipe =
                     self.nested(|p| p.pipeline("parenthesized pipeline", Kind::RightParen))?;
+                let (pos, kind) = (pipe.pos, ExprKind::Pipe(Box::new(pipe)));
                 return Ok(Some(Expr {
-                    pos: pipe.pos,
-                    kind: ExprKind::Pipe(Box::new(pipe)),
+                    pos,
+                    start: pos,
+                    kind,
                 }));
             }
             Kind::Str | Kind::RawStr => {
@@ -603,6 +608,7 @@ impl<'s> Parser<'s> {
         };
         Ok(Some(Expr {
             pos: token.pos,
+            start: token.pos,
             kind,
         }))
     }

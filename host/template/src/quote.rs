@@ -16,6 +16,20 @@ pub(crate) fn quote(bytes: &[u8]) -> String {
     out
 }
 
+/// A double-quoted Go string in ASCII, as `%+q` prints it.
+pub(crate) fn quote_ascii(bytes: &[u8]) -> String {
+    let quoted = quote(bytes);
+    let mut out = String::with_capacity(quoted.len());
+    for c in quoted.chars() {
+        match u32::from(c) {
+            0..0x80 => out.push(c),
+            code @ 0..0x1_0000 => out.push_str(&format!("\\u{code:04x}")),
+            code => out.push_str(&format!("\\U{code:08x}")),
+        }
+    }
+    out
+}
+
 /// A single-quoted Go character constant.
 pub(crate) fn quote_char(c: char) -> String {
     let mut out = String::from("'");

@@ -101,20 +101,22 @@ fn equal_others(a: &Value, b: &Value) -> Result<bool, FnError> {
     if is_nil(a) || is_nil(b) {
         return Ok(is_nil(a) && is_nil(b));
     }
-    let text = |value| printf::sprintf(b"%s", std::slice::from_ref(value));
-    let text = |value| text(value).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    if kind_of(a) != kind_of(b) || (!comparable(b) && type_of(a) != type_of(b)) {
+    let text = |format: &[u8], value| {
+        let text = printf::sprintf(format, std::slice::from_ref(value));
+        text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    };
+    if kind_of(a) != kind_of(b) {
         let (ta, tb) = (type_of(a), type_of(b));
         return Err(FnError::new(format!(
             "non-comparable types {}: {ta}, {tb}: {}",
-            text(a)?,
-            text(b)?
+            text(b"%s", a)?,
+            text(b"%v", b)?
         )));
     }
     if !comparable(b) {
         return Err(FnError::new(format!(
             "non-comparable type {}: {}",
-            text(b)?,
+            text(b"%s", b)?,
             type_of(b)
         )));
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Error, Frame, Via};
+use super::{Error, Frame, Via, line_and_column};
 
 /// Columns of a source line that are shown; longer lines are cut around the mistake.
 const WIDTH: usize = 100;
@@ -19,7 +19,7 @@ pub(super) fn error(error: &Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\n({note})")?;
     }
     excerpt(place, f)?;
-    if let Some(hint) = error.hint() {
+    for hint in error.hints() {
         write!(f, "\n     = {hint}")?;
     }
     let callers = error.frames().get(1..).unwrap_or_default();
@@ -39,33 +39,32 @@ pub(super) fn error(error: &Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 
 /// Place, line and caret, each on a line of its own.
 fn excerpt(frame: &Frame, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (start, len) = frame.mark;
+    let (number, byte_column) = line_and_column(&frame.source.text, start);
     let line = frame
         .source
         .text
         .lines()
-        .nth(frame.line() - 1)
+        .nth(number - 1)
         .unwrap_or_default();
-    let before = line.get(..frame.column()).unwrap_or(line);
-    let column = before.chars().count();
-    let start = if column > WIDTH * 3 / 4 {
+    let column = line.get(..byte_column).unwrap_or(line).chars().count();
+    let cut = if column > WIDTH * 3 / 4 {
         column - WIDTH / 2
     } else {
         0
     };
-    let shown: String = line.chars().skip(start).take(WIDTH).map(visible).collect();
-    let rest = shown.chars().count().saturating_sub(column - start).max(1);
-    let carets = "^".repeat(frame.len.clamp(1, rest));
-    let number = frame.line();
+    let shown: String = line.chars().skip(cut).take(WIDTH).map(visible).collect();
+    let rest = shown.chars().count().saturating_sub(column - cut).max(1);
+    let carets = "^".repeat(len.clamp(1, rest));
     let gutter = " ".repeat(number.to_string().len().max(4));
     write!(
         f,
-        "\n{gutter}--> {}:{}:{}",
+        "\n{gutter}--> {}:{number}:{}",
         frame.file(),
-        number,
-        frame.column() + 1
+        byte_column + 1
     )?;
     write!(f, "\n{gutter} |\n{number:>4} | {shown}\n{gutter} | ")?;
-    write!(f, "{}{carets}", " ".repeat(column - start))
+    write!(f, "{}{carets}", " ".repeat(column - cut))
 }
 
 fn visible(c: char) -> char {

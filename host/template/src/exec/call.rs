@@ -17,14 +17,14 @@ impl<'p> Frame<'_, 'p, '_> {
     ) -> Exec<Got> {
         self.step(1)?;
         let name = word.entry.name;
-        let callee = args.first().map(Expr::to_string);
         let values = match word.special {
             Special::And | Special::Or => {
                 return self.logic(dot, word, args, piped);
             }
             Special::Call => {
+                let written = callee_text(args, piped.as_ref());
                 let mut values = self.arguments(name, word.entry.signature, dot, args, piped)?;
-                values.insert(0, Value::from(callee.unwrap_or_default()));
+                values.insert(0, Value::from(written));
                 values
             }
             Special::None => self.arguments(name, word.entry.signature, dot, args, piped)?,
@@ -164,6 +164,19 @@ impl<'p> Frame<'_, 'p, '_> {
         self.fail(format!(
             "wrong type for value; expected {expected}; got {found}"
         ))
+    }
+}
+
+/// How the callee of `call` was written; Go knows only the type of a piped one.
+fn callee_text(args: &[Expr], piped: Option<&Got>) -> String {
+    match (args.first(), piped) {
+        (Some(arg), _) => arg.bare().to_string(),
+        (None, Some(got)) => match value::as_text(&got.value) {
+            Some(text) => text.into_owned(),
+            None if got.value.is_undefined() => "<invalid Value>".to_owned(),
+            None => format!("<{} Value>", value::type_of(&got.value)),
+        },
+        (None, None) => String::new(),
     }
 }
 

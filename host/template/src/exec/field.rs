@@ -1,9 +1,12 @@
 //! Fields, map entries and methods: `.a.b`, `$x.a`, `(f).a`.
 
+use std::sync::Arc;
+
 use super::{Exec, Frame, Got};
 use crate::ast::{At, Expr, ExprKind};
+use crate::error::{Error, ErrorKind};
 use crate::value::object::Shape;
-use crate::value::{self, GoObject, MapType, Value, as_map, as_object, invalid};
+use crate::value::{GoObject, MapType, Value, as_map, as_object, invalid};
 
 /// One step of a field chain.
 struct Access<'a, 'p> {
@@ -31,7 +34,7 @@ impl<'p> Frame<'_, 'p, '_> {
         piped: Option<Got>,
     ) -> Exec<Got> {
         self.at = At::Expr(expr);
-        let (mut receiver, names) = match &expr.kind {
+        let (receiver, names) = match &expr.kind {
             ExprKind::Field(names) => (dot.clone(), names),
             ExprKind::Variable(variable) => (
                 self.variable(variable.id, &variable.name)?,
@@ -53,6 +56,23 @@ impl<'p> Frame<'_, 'p, '_> {
             return Ok(receiver);
         };
         let at = At::Expr(expr);
+        let start = receiver.value.clone();
+        let result = self.links(dot, at, receiver, names).and_then(|receiver| {
+            self.field(
+                receiver,
+                Access {
+                    dot,
+                    at,
+                    name: last,
+                    args,
+                    piped,
+                },
+            )
+        });
+        result.map_err(|error| self.explained(error, expr, &start))
+    }
+
+    fn links(&mut self, dot: &Got, at: At<'p>, mut receiver: Got, names: &[Arc<str>]) -> Exec<Got> {
         for name in names {
             receiver = self.field(
                 receiver,
@@ -65,16 +85,20 @@ impl<'p> Frame<'_, 'p, '_> {
                 },
             )?;
         }
-        self.field(
-            receiver,
-            Access {
-                dot,
-                at,
-                name: last,
-                args,
-                piped,
-            },
-        )
+        Ok(receiver)
+    }
+
+    /// Adds to the error of a chain which key it probably meant and which values it reads.
+    fn explained(&self, error: Error, expr: &Expr, start: &Value) -> Error {
+        if error.kind() != ErrorKind::Exec || error.frames().len() != 1 {
+            return error;
+        }
+        let near = misspelt(expr, start);
+        let error = error.did_you_mean(near.as_deref());
+        match expr.values_path() {
+            Some(path) => error.reading_values(path),
+            None => error,
+        }
     }
 
     fn field(&mut self, receiver: Got, access: Access<'_, 'p>) -> Exec<Got> {
@@ -142,7 +166,13 @@ impl<'p> Frame<'_, 'p, '_> {
                 interface: value.is_none(),
                 value,
             }),
-            None if is_map => self.missing_entry(name, value::nil()).map(Got::interface),
+            None if is_map => {
+                let value = self.missing_entry(name, object.zero())?;
+                Ok(Got {
+                    interface: value.is_none(),
+                    value,
+                })
+            }
             None => self.no_field(name, receiver),
         }
     }
@@ -153,6 +183,29 @@ impl<'p> Frame<'_, 'p, '_> {
             receiver.type_name()
         ))
     }
+}
+
+/// The key of a map that is close to the first missing key of a chain.
+fn misspelt(expr: &Expr, start: &Value) -> Option<String> {
+    let names = match &expr.kind {
+        ExprKind::Field(names) => names,
+        ExprKind::Variable(variable) => &variable.fields,
+        ExprKind::Chain { fields, .. } => fields,
+        _ => return None,
+    };
+    let mut value = start.clone();
+    for name in names {
+        let map = as_map(&value)?;
+        match map.get(name) {
+            Some(next) => value = next,
+            None => {
+                let keys = map.keys();
+                let near = crate::function::closest(name, keys.iter().map(|key| &**key));
+                return near.map(str::to_owned);
+            }
+        }
+    }
+    None
 }
 
 fn quoted(name: &str) -> String {

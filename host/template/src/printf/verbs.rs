@@ -3,11 +3,11 @@
 use minijinja::value::ValueKind;
 
 use super::Spec;
-use crate::quote::{is_print, quote, quote_char, unicode};
-use crate::value::float::{format_e, format_f, format_g};
+use crate::quote::{is_print, quote, quote_ascii, quote_char, unicode};
+use crate::value::float::{format_b, format_e, format_f, format_g, format_x};
 use crate::value::number::{IntegerType, Number, integer_type, number};
 use crate::value::object::{GoObject, Shape, as_object};
-use crate::value::print::{MAX_DEPTH, MAX_TEXT, PrintError, print_value};
+use crate::value::print::{MAX_DEPTH, MAX_TEXT, PrintError};
 use crate::value::{Value, as_byte_slice, as_list, as_map, is_nil, type_of};
 
 type Printed = Result<(), PrintError>;
@@ -16,7 +16,7 @@ type Printed = Result<(), PrintError>;
 pub(super) fn print_arg(arg: &Value, verb: char, spec: &Spec, out: &mut Vec<u8>) -> Printed {
     match verb {
         'T' => pad_text(type_of(arg).as_bytes(), spec, out),
-        'v' if is_nil(arg) => pad_text(b"<nil>", spec, out),
+        'v' if is_nil(arg) => pad(b"<nil>", spec, out),
         _ if is_nil(arg) => out.extend(format!("%!{verb}(<nil>)").bytes()),
         _ => return value(arg, verb, spec, out, 0),
     }
@@ -44,7 +44,7 @@ fn value(arg: &Value, verb: char, spec: &Spec, out: &mut Vec<u8>, depth: usize) 
                 pad(if arg.is_true() { b"true" } else { b"false" }, spec, out);
                 Ok(())
             }
-            _ => bad_verb(arg, verb, out),
+            _ => bad_verb(arg, verb, spec, out),
         },
         ValueKind::Number => match number(arg) {
             Some(Number::Int(int)) => integer(arg, int.into(), verb, spec, out),
@@ -59,9 +59,10 @@ fn value(arg: &Value, verb: char, spec: &Spec, out: &mut Vec<u8>, depth: usize) 
     }
 }
 
-fn bad_verb(arg: &Value, verb: char, out: &mut Vec<u8>) -> Printed {
+/// Go's marker for a verb the value does not fit; the flags still hold for the value in it.
+fn bad_verb(arg: &Value, verb: char, spec: &Spec, out: &mut Vec<u8>) -> Printed {
     out.extend(format!("%!{verb}({}=", type_of(arg)).bytes());
-    print_value(arg, out)?;
+    value(arg, 'v', spec, out, 0)?;
     out.push(b')');
     Ok(())
 }
@@ -122,7 +123,7 @@ fn integer(arg: &Value, int: i128, verb: char, spec: &Spec, out: &mut Vec<u8>) -
         'c' => pad(c().to_string().as_bytes(), spec, out),
         'q' => pad(quote_char(c()).as_bytes(), spec, out),
         'U' => pad(code_point(int, c(), spec).as_bytes(), spec, out),
-        _ => return bad_verb(arg, verb, out),
+        _ => return bad_verb(arg, verb, spec, out),
     }
     Ok(())
 }
@@ -177,13 +178,15 @@ fn in_radix(value: u128, radix: u32, upper: bool) -> String {
 
 fn floating(arg: &Value, float: f64, verb: char, spec: &Spec, out: &mut Vec<u8>) -> Printed {
     let text = match verb {
-        'v' => format_g(float, spec.precision),
-        'g' => format_g(float, spec.precision),
+        'v' | 'g' => format_g(float, spec.precision),
         'G' => format_g(float, spec.precision).to_uppercase(),
         'f' | 'F' => format_f(float, Some(spec.precision.unwrap_or(6))),
         'e' => format_e(float, Some(spec.precision.unwrap_or(6))),
         'E' => format_e(float, Some(spec.precision.unwrap_or(6))).to_uppercase(),
-        _ => return bad_verb(arg, verb, out),
+        'x' => format_x(float, spec.precision),
+        'X' => format_x(float, spec.precision).to_uppercase(),
+        'b' => format_b(float),
+        _ => return bad_verb(arg, verb, spec, out),
     };
     let (sign, body) = match text.strip_prefix(['-', '+']) {
         Some(body) if text.starts_with('-') => ("-", body),
@@ -236,7 +239,7 @@ fn text(arg: &Value, bytes: &[u8], verb: char, spec: &Spec, out: &mut Vec<u8>) -
         'q' => quoted(bytes, spec, out),
         'x' => hex(bytes, false, spec, out),
         'X' => hex(bytes, true, spec, out),
-        _ => return bad_verb(arg, verb, out),
+        _ => return bad_verb(arg, verb, spec, out),
     }
     Ok(())
 }
@@ -254,6 +257,7 @@ fn quoted(bytes: &[u8], spec: &Spec, out: &mut Vec<u8>) {
     };
     let literal = match raw {
         true => format!("`{}`", String::from_utf8_lossy(&cut)),
+        false if spec.plus => quote_ascii(&cut),
         false => quote(&cut),
     };
     pad(literal.as_bytes(), spec, out);
@@ -307,12 +311,15 @@ fn container(arg: &Value, verb: char, spec: &Spec, out: &mut Vec<u8>, depth: usi
         if matches!(verb, 's' | 'q' | 'x' | 'X') {
             return text(arg, bytes, verb, spec, out);
         }
-        let items: Vec<Value> = bytes.iter().map(|byte| Value::from(*byte)).collect();
+        let items: Vec<Value> = bytes
+            .iter()
+            .map(|byte| crate::value::number::byte(*byte))
+            .collect();
         return sequence(arg, &items, verb, spec, out, depth);
     }
     match as_object(arg) {
         Some(object) => self::object(arg, object, verb, spec, out, depth),
-        None => bad_verb(arg, verb, out),
+        None => bad_verb(arg, verb, spec, out),
     }
 }
 
@@ -338,7 +345,7 @@ fn object(
             sequence(arg, &items, verb, spec, out, depth)
         }
         Shape::Struct | Shape::Pointer => fields(arg, entries, verb, spec, out, depth),
-        Shape::Func | Shape::Complex => bad_verb(arg, verb, out),
+        Shape::Func | Shape::Complex => bad_verb(arg, verb, spec, out),
     }
 }
 

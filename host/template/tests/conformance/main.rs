@@ -59,9 +59,10 @@ const FILE: &str = "c/templates/t.yaml";
 
 fn dot(values: &str) -> Value {
     let values = yaml::load(values, "values.yaml").unwrap();
-    let values = as_map(&values)
-        .map(|map| map.read().clone())
-        .unwrap_or_default();
+    // As a chart's own default, a null is no value at all.
+    let entries = as_map(&values).map(|map| map.read().clone());
+    let mut values = entries.unwrap_or_default();
+    values.retain(|_, value| !value.is_none());
     let map = |entries: &[(&str, Value)]| {
         map_value(
             entries

@@ -61,6 +61,10 @@ impl GoObject for Files {
         file.map(|(_, text)| bytes_value(text.as_bytes()))
     }
 
+    fn zero(&self) -> Value {
+        bytes_value(&[][..])
+    }
+
     fn method(&self, name: &str) -> Option<Signature> {
         match name {
             "Get" | "GetBytes" | "Glob" | "Lines" => Some(STRING),
