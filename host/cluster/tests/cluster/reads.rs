@@ -20,7 +20,7 @@ async fn an_answer_is_not_yet_then_missing_then_found() {
     assert_eq!(caches.get(&target), Answer::Missing);
     world.other.create(&world.map("a", json!({"k": "v"}))).await.unwrap();
     let wake = soon("a wake for the new object", wakes.next()).await;
-    assert_eq!((wake.holder, wake.because), (who, Read::Get(target.clone())));
+    assert_eq!((wake.holder, wake.because), (who, Some(Read::Get(target.clone()))));
     assert_eq!(data(&world.cluster, &target, "k").unwrap(), "v");
 }
 
