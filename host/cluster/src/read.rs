@@ -80,8 +80,6 @@ struct Book {
     wide: HashMap<Gvk, Vec<Arc<Store>>>,
     /// Stores of one object, by its name.
     named: BTreeMap<ObjectRef, Vec<Arc<Store>>>,
-    /// The task that ends what nobody holds and the one that listens to discovery.
-    started: bool,
 }
 
 struct Entry {
@@ -102,11 +100,13 @@ impl Caches {
         resolver: Option<Arc<dyn Resolve>>,
         linger: Duration,
     ) -> Arc<Self> {
-        Arc::new_cyclic(|myself| {
+        let caches = Arc::new_cyclic(|myself| {
             let (listeners, book, polled) = Default::default();
             let myself = Weak::clone(myself);
             Self { link, discovery, masks, resolver, linger, listeners, book, polled, myself }
-        })
+        });
+        task::start_housekeeping(&caches);
+        caches
     }
 
     /// Starts to watch, if nobody does yet, and keeps watching while held. [`Caches::settled`] waits for

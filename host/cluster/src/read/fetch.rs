@@ -27,6 +27,19 @@ impl Caches {
         if reads.iter().any(|read| self.is_of_unknown_kind(read)) {
             self.discovery.look_again().await;
         }
+        // Lists come first: what they show needs no watch of its own.
+        let (gets, others): (Vec<&Read>, Vec<&Read>) =
+            reads.iter().partition(|read| matches!(read, Read::Get(_)));
+        let all = async {
+            self.fetch_together(&others, holder).await;
+            self.fetch_together(&gets, holder).await;
+        };
+        if tokio::time::timeout(FETCH_TIMEOUT, all).await.is_err() {
+            tracing::warn!(?holder, "some reads have no answer yet");
+        }
+    }
+
+    async fn fetch_together(&self, reads: &[&Read], holder: &Holder) {
         let answered = reads.iter().map(|read| async {
             match read {
                 Read::Get(_) | Read::List(_) => {
@@ -37,10 +50,7 @@ impl Caches {
                 Read::Tail(_) | Read::Resolve(_) => self.poll(read, holder).await,
             }
         });
-        let all = futures::future::join_all(answered);
-        if tokio::time::timeout(FETCH_TIMEOUT, all).await.is_err() {
-            tracing::warn!(?holder, "some reads have no answer yet");
-        }
+        futures::future::join_all(answered).await;
     }
 
     fn is_of_unknown_kind(&self, read: &Read) -> bool {
@@ -113,10 +123,6 @@ impl Caches {
     pub(super) fn ensure(&self, interest: &Interest, holder: &Holder) -> Arc<Store> {
         let interest = self.normal(interest.clone());
         let mut book = self.write_book();
-        if !book.started {
-            book.started = true;
-            task::start_housekeeping(self);
-        }
         let entry = match book.entries.get_mut(&interest) {
             Some(entry) => entry,
             None => book.open(interest, |store| task::start(self, store)),

@@ -1,12 +1,13 @@
 //! The tasks behind the caches: one for each interest, one that tidies up, one that hears of new kinds.
 
 use std::{
-    collections::HashMap,
+    collections::HashSet,
     sync::{Arc, Weak},
     time::Duration,
 };
 
 use pintle_api::{Answer, Gvk, Object};
+use tokio::sync::watch;
 
 use super::{
     Caches,
@@ -70,7 +71,9 @@ async fn run(caches: Weak<Caches>, link: Arc<Link>, store: Arc<Store>) {
 /// Starts what runs once for all interests.
 pub(super) fn start_housekeeping(caches: &Caches) {
     tokio::spawn(tidy(Weak::clone(&caches.myself)));
-    tokio::spawn(hear_of_kinds(Weak::clone(&caches.myself)));
+    let known = caches.discovery.kinds().iter().map(|served| served.gvk.clone()).collect();
+    let generations = caches.discovery.generations();
+    tokio::spawn(hear_of_kinds(Weak::clone(&caches.myself), generations, known));
 }
 
 async fn tidy(caches: Weak<Caches>) {
@@ -84,26 +87,13 @@ async fn tidy(caches: Weak<Caches>) {
 }
 
 /// Tells which kinds came and went.
-async fn hear_of_kinds(caches: Weak<Caches>) {
-    let Some(strong) = caches.upgrade() else { return };
-    let mut generations = strong.discovery.generations();
-    let mut known = kinds(&strong);
-    drop(strong);
-    loop {
-        if generations.changed().await.is_err() {
-            return;
-        }
-        let Some(strong) = caches.upgrade() else { return };
-        let now = kinds(&strong);
-        let came = now.keys().filter(|gvk| !known.contains_key(*gvk));
-        let went = known.keys().filter(|gvk| !now.contains_key(*gvk));
-        came.chain(went).for_each(|gvk| strong.listeners.tell(&Changed::Kind(gvk.clone())));
+async fn hear_of_kinds(caches: Weak<Caches>, mut generations: watch::Receiver<u64>, mut known: HashSet<Gvk>) {
+    while generations.changed().await.is_ok() {
+        let Some(caches) = caches.upgrade() else { return };
+        let now: HashSet<Gvk> = caches.discovery.kinds().iter().map(|served| served.gvk.clone()).collect();
+        now.symmetric_difference(&known).for_each(|gvk| caches.listeners.tell(&Changed::Kind(gvk.clone())));
         known = now;
     }
-}
-
-fn kinds(caches: &Caches) -> HashMap<Gvk, ()> {
-    caches.discovery.kinds().iter().map(|served| (served.gvk.clone(), ())).collect()
 }
 
 // === impl Feed ===

@@ -34,8 +34,8 @@ pub struct Wakes {
 pub struct Wake {
     /// Who.
     pub holder: Holder,
-    /// The first read whose answer differs, for logs and `pintle why`.
-    pub because: Read,
+    /// The first read whose answer differs, for logs and `pintle why`; absent after [`WatchSet::wake`].
+    pub because: Option<Read>,
 }
 
 #[derive(Default)]
@@ -48,7 +48,7 @@ struct Queue {
 #[derive(Default)]
 struct Waiting {
     order: std::collections::VecDeque<Holder>,
-    because: HashMap<Holder, Read>,
+    because: HashMap<Holder, Option<Read>>,
 }
 
 #[derive(Default)]
@@ -108,6 +108,8 @@ impl WatchSet {
             record.iter().map(|(read, _)| read).filter(|read| !read.has_events()).collect();
         caches.polled.retain(holder, |read| texts.contains(read));
         let member = Member::new(&caches, record);
+        // What woke it during this pass is in the record, or is found by the comparison below.
+        self.queue.withdraw(holder);
         let mut index = self.lock();
         index.remove(holder);
         index.insert(holder, member);
@@ -124,9 +126,9 @@ impl WatchSet {
         }
     }
 
-    /// Wakes the holder for a reason the caches do not know.
-    pub fn wake(&self, holder: &Holder, because: Read) {
-        self.queue.push(holder.clone(), because);
+    /// Wakes the holder for a reason the caches do not know: a deadline, a new spec, an annotation.
+    pub fn wake(&self, holder: &Holder) {
+        self.queue.push(holder.clone(), None);
     }
 
     /// Wakes the holder when one of its answers differs from what it was told.
@@ -139,11 +141,15 @@ impl WatchSet {
         };
         let differs = |(read, fingerprint): &(Read, u64)| {
             let now = answer(caches, read);
-            // An answer that is on its way again is no news; it is told of when it has come.
-            !now.is_not_yet() && answer_fingerprint(&now) != *fingerprint
+            if now.is_not_yet() {
+                // No news yet. A kind that was unknown has no watch; its first list is told of.
+                caches.hold_for(read, holder);
+                return false;
+            }
+            answer_fingerprint(&now) != *fingerprint
         };
         if let Some((read, _)) = told.into_iter().find(differs) {
-            self.queue.push(holder.clone(), read);
+            self.queue.push(holder.clone(), Some(read));
         }
     }
 
@@ -155,7 +161,7 @@ impl WatchSet {
             woken.extend(member.differs(object, new).map(|read| (holder.clone(), read.clone())));
         }
         drop(index);
-        woken.into_iter().for_each(|(holder, read)| self.queue.push(holder, read));
+        woken.into_iter().for_each(|(holder, read)| self.queue.push(holder, Some(read)));
     }
 
     fn lock(&self) -> MutexGuard<'_, Index> {
@@ -182,7 +188,7 @@ impl Listen for WatchSet {
             Changed::Text(read) => {
                 let holders: Vec<Holder> =
                     self.lock().texts.get(read).into_iter().flatten().cloned().collect();
-                holders.into_iter().for_each(|holder| self.queue.push(holder, read.clone()));
+                holders.into_iter().for_each(|holder| self.queue.push(holder, Some(read.clone())));
             }
         }
     }
@@ -336,11 +342,16 @@ impl Wakes {
 }
 
 impl Queue {
-    fn push(&self, holder: Holder, because: Read) {
+    fn push(&self, holder: Holder, because: Option<Read>) {
         let mut waiting = self.lock();
-        if !waiting.because.contains_key(&holder) {
-            waiting.order.push_back(holder.clone());
-            waiting.because.insert(holder, because);
+        match waiting.because.get_mut(&holder) {
+            // A wake without a read is never withdrawn.
+            Some(known) if because.is_none() => *known = None,
+            Some(_) => {}
+            None => {
+                waiting.order.push_back(holder.clone());
+                waiting.because.insert(holder, because);
+            }
         }
         drop(waiting);
         self.notify.notify_one();
@@ -351,6 +362,13 @@ impl Queue {
         let holder = waiting.order.pop_front()?;
         let because = waiting.because.remove(&holder)?;
         Some(Wake { holder, because })
+    }
+
+    /// Takes back a wake for a read.
+    fn withdraw(&self, holder: &Holder) {
+        if matches!(self.lock().because.get(holder), Some(Some(_))) {
+            self.remove(holder);
+        }
     }
 
     fn remove(&self, holder: &Holder) {

@@ -150,6 +150,10 @@ fn invalid(status: &Status) -> Cause {
         .iter()
         .map(|cause| InvalidField { path: cause.field.clone(), message: cause.message.clone() })
         .collect();
+    // An apply that names a uid meets another object of the name.
+    if fields.iter().any(|field| field.path == "metadata.uid") {
+        return Cause::Stale("another object has the name by now".to_owned());
+    }
     let fields = if fields.is_empty() { vec![whole(&status.message)] } else { fields };
     let says = |field: &InvalidField, words: &str| field.message.to_lowercase().contains(words);
     let frozen: Vec<InvalidField> =

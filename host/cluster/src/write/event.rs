@@ -79,7 +79,7 @@ fn body(note: &Note) -> Value {
     json!({
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"generateName": format!("{prefix}."), "namespace": namespace},
+        "metadata": {"generateName": format!("{}-", prefix.trim_end_matches('.')), "namespace": namespace},
         "eventTime": micros(note.at),
         "type": kind,
         "reason": note.reason,
