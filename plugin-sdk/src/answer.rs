@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::bindings::{
     exports::pintle::plugin::readiness,
     pintle::plugin::types::{
-        self, Blocker, Condition, ConditionStatus, Event, EventKind, ObjectQuery, ObjectRef, Report, Retry, Verdict,
+        self, Blocker, Condition, ConditionStatus, Event, EventKind, ObjectQuery, ObjectRef, Report, Retry,
+        Verdict,
     },
 };
 

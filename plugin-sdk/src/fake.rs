@@ -244,7 +244,8 @@ fn is_found(object: &Value, query: &ObjectQuery) -> bool {
 fn is_selected(object: &Value, selector: &str) -> bool {
     let labels = object.pointer("/metadata/labels");
     let terms = selector.split(',').filter_map(|term| term.split_once('='));
-    let mut terms = terms.map(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(&Value::from(value)));
+    let mut terms =
+        terms.map(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(&Value::from(value)));
     terms.all(|holds| holds)
 }
 

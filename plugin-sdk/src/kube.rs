@@ -198,10 +198,11 @@ mod tests {
 
     #[test]
     fn a_selector_of_a_workload_becomes_a_query() {
-        let selector: LabelSelector = serde_json::from_value(json!({"matchLabels": {"a": "b"}, "matchExpressions": [
+        let selector: LabelSelector =
+            serde_json::from_value(json!({"matchLabels": {"a": "b"}, "matchExpressions": [
             {"key": "c", "operator": "In", "values": ["d", "e"]}, {"key": "f", "operator": "DoesNotExist"},
             {"key": "g", "operator": "NotIn", "values": ["h"]}, {"key": "i", "operator": "Exists"}]}))
-        .unwrap();
+            .unwrap();
         assert_eq!(selector.to_query(), "a=b,c in (d,e),!f,g notin (h),i");
     }
 }

@@ -71,8 +71,8 @@ mod readiness;
 
 pub use answer::{Answer, Failure, Pending};
 pub use bindings::pintle::plugin::types::{
-    Blocker, Condition, ConditionStatus, Context, Event, EventKind, ObjectQuery, ObjectRef, Operation, Release,
-    Retry,
+    Blocker, Condition, ConditionStatus, Context, Event, EventKind, ObjectQuery, ObjectRef, Operation,
+    Release, Retry,
 };
 pub use manifest::{LogAccess, Manifest, ReadAccess};
 #[doc(hidden)]

@@ -36,7 +36,12 @@ pub fn tail(namespace: &str, pod: &str, tail: &Tail<'_>) -> Result<String, ReadE
 ///
 /// # Errors
 /// As [`tail`], and when the pattern is none.
-pub fn search(namespace: &str, pod: &str, container: Option<&str>, pattern: &str) -> Result<Option<String>, ReadError> {
+pub fn search(
+    namespace: &str,
+    pod: &str,
+    container: Option<&str>,
+    pattern: &str,
+) -> Result<Option<String>, ReadError> {
     let pod = ObjectRef::new("v1", "Pod", pod).within(namespace);
     Ok(host::search(&pod, container, pattern)?)
 }

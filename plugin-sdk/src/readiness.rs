@@ -73,7 +73,8 @@ pub(crate) fn answer<P: Readiness>(context: Context, target: String) -> Result<A
 
 /// Parses JSON, and says in whose words it is wrong.
 pub(crate) fn parse<T: DeserializeOwned>(what: &str, json: &str) -> Result<T, Failure> {
-    serde_json::from_str(json).map_err(|error| Failure::until_changed(format!("{what} is not as expected: {error}")))
+    serde_json::from_str(json)
+        .map_err(|error| Failure::until_changed(format!("{what} is not as expected: {error}")))
 }
 
 /// Makes the exports of a component out of a plugin.
@@ -111,7 +112,7 @@ macro_rules! export_readiness {
         #[cfg(target_arch = "wasm32")]
         const _: () = {
             type Guest = $crate::Adapter<$plugin>;
-            $crate::bindings::export_readiness_world!(Guest with_types_in $crate::bindings);
+    $crate::bindings::export_readiness_world!(Guest with_types_in $crate::bindings);
         };
     };
 }

@@ -52,7 +52,11 @@ pub(crate) fn tail(
     with(|host| host.tail(pod, container, previous, lines))
 }
 
-pub(crate) fn search(pod: &ObjectRef, container: Option<&str>, pattern: &str) -> Result<Option<String>, ReadError> {
+pub(crate) fn search(
+    pod: &ObjectRef,
+    container: Option<&str>,
+    pattern: &str,
+) -> Result<Option<String>, ReadError> {
     let log = with(|host| host.tail(pod, container, false, u32::MAX))?;
     Ok(log.lines().find(|line| line.contains(pattern)).map(str::to_owned))
 }
