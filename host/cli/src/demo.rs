@@ -13,7 +13,10 @@ use std::{
 use anyhow::Context as _;
 use clap::ValueEnum;
 use kube::Client;
-use pintle_dev::{ControlPlane, Options as PlaneOptions, binaries, cluster::RegistryStorage, guest, nodes, registry, stages::Timings};
+use pintle_dev::{
+    ControlPlane, Options as PlaneOptions, binaries, cluster::RegistryStorage, guest, nodes, registry,
+    stages::Timings,
+};
 
 use self::{screen::Screen, summary::Summary};
 use crate::{Ending, scenario};
@@ -83,11 +86,12 @@ struct Parts {
 fn build(screen: &Screen, phases: &mut Phases) -> anyhow::Result<Parts> {
     let binaries = timed(phases, "programs", || {
         screen.step("control plane: etcd, kube-apiserver, controllers, scheduler, nodes, registry");
-        binaries::ensure(&mut |line| screen.detail(line)).context("could not build the control plane's programs")
+        binaries::ensure(&mut |line| screen.detail(line))
+            .context("could not build the control plane's programs")
     })?;
     let component = timed(phases, "plugin", || {
         screen.step("plugin: driver-loaded, as a WebAssembly component");
-        guest::build(PLUGIN, &mut |line| screen.detail(line)).context("could not build the plugin")
+        guest::build(scenario::source_tree(), PLUGIN, &mut |line| screen.detail(line)).context("could not build the plugin")
     })?;
     Ok(Parts { binaries, component })
 }
@@ -128,7 +132,8 @@ async fn run_and_leave(screen: &Screen, timeout: Duration) -> anyhow::Result<(Su
     let parts = build(screen, &mut phases)?;
     let started = Instant::now();
     screen.step("starting the control plane");
-    let left = background::Left::start(plane_options(parts.binaries.clone(), Some(background::folder()?))).await?;
+    let left =
+        background::Left::start(plane_options(parts.binaries.clone(), Some(background::folder()?))).await?;
     phases.push(("control plane", started.elapsed().as_secs_f64()));
     let started = Instant::now();
     let client = left.client().await?;
@@ -146,9 +151,9 @@ async fn run_and_leave(screen: &Screen, timeout: Duration) -> anyhow::Result<(Su
 
 fn plane_options(binaries: binaries::Binaries, folder: Option<PathBuf>) -> PlaneOptions {
     let detach = folder.is_some();
-    let registry = folder.as_ref().map_or(RegistryStorage::Memory, |folder| {
-        RegistryStorage::Folder(folder.join("registry"))
-    });
+    let registry = folder
+        .as_ref()
+        .map_or(RegistryStorage::Memory, |folder| RegistryStorage::Folder(folder.join("registry")));
     PlaneOptions {
         timings: Timings::watchable(),
         data_dir: folder,
@@ -161,15 +166,18 @@ fn plane_options(binaries: binaries::Binaries, folder: Option<PathBuf>) -> Plane
 /// Nodes, the operator's objects, the plugin in the registry; gives the image by digest.
 async fn prepare(screen: &Screen, client: &Client, registry: &str, parts: &Parts) -> anyhow::Result<String> {
     for name in NODES {
-        nodes::create(client, &nodes::NodeSpec::worker(name)).await.with_context(|| format!("could not make node {name}"))?;
+        nodes::create(client, &nodes::NodeSpec::worker(name))
+            .await
+            .with_context(|| format!("could not make node {name}"))?;
     }
     screen.step("installing the operator: definitions, account, rights");
     scenario::install_operator(client).await?;
     screen.step("pushing the plugin to the registry");
     let bytes = std::fs::read(&parts.component).context("could not read the built plugin")?;
     let name = format!("{registry}/pintle/{PLUGIN}");
-    let artifact = registry::Artifact { bytes, ..registry::Artifact::default() };
-    let digest = registry::push(&format!("{name}:0.1.0"), &artifact).await.context("could not push the plugin")?;
+    let artifact = registry::Artifact { component: bytes, ..registry::Artifact::default() };
+    let digest =
+        registry::push(&format!("{name}:0.1.0"), &artifact).await.context("could not push the plugin")?;
     Ok(format!("oci://{name}@{digest}"))
 }
 
@@ -181,7 +189,11 @@ async fn install(client: &Client, image: &str) -> anyhow::Result<()> {
     scenario::apply(client, scenario::special_resource()?).await
 }
 
-fn timed<T>(phases: &mut Phases, name: &'static str, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+fn timed<T>(
+    phases: &mut Phases,
+    name: &'static str,
+    work: impl FnOnce() -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let started = Instant::now();
     let done = work()?;
     phases.push((name, started.elapsed().as_secs_f64()));

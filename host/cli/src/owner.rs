@@ -38,7 +38,9 @@ impl OwnerName {
         let (resource, scope) = self.resource(client).await?;
         let api: Api<DynamicObject> = match (scope, namespace) {
             (Scope::Cluster, _) => Api::all_with(client.clone(), &resource),
-            (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(client.clone(), namespace, &resource),
+            (Scope::Namespaced, Some(namespace)) => {
+                Api::namespaced_with(client.clone(), namespace, &resource)
+            }
             (Scope::Namespaced, None) => Api::default_namespaced_with(client.clone(), &resource),
         };
         let object = api.get(&self.name).await.with_context(|| {
@@ -53,7 +55,8 @@ impl OwnerName {
             let resource = ApiResource::erase::<pintle_api::SpecialResource>(&());
             return Ok((resource, Scope::Cluster));
         }
-        let served = Discovery::new(client.clone()).run().await.context("could not ask which kinds are served")?;
+        let served =
+            Discovery::new(client.clone()).run().await.context("could not ask which kinds are served")?;
         for group in served.groups() {
             for (resource, capabilities) in group.recommended_resources() {
                 if self.names(&resource) {

@@ -10,7 +10,8 @@ use kube::{
     core::{DynamicObject, GroupVersionKind},
     discovery::{Scope, pinned_kind},
 };
-use pintle_source::pack;
+use pintle_chart::File;
+use pintle_source::{index, pack};
 use serde_json::{Value, json};
 
 /// Namespace of the operator.
@@ -50,20 +51,38 @@ pub async fn install_operator(client: &Client) -> anyhow::Result<()> {
 /// When the folder is no chart, or the API server refuses an object.
 pub async fn install_chart(client: &Client, folder: &Path, namespace: &str, map: &str) -> anyhow::Result<()> {
     let url = format!("cm://{namespace}/{map}");
-    let packed = pack::folder(folder, &url).with_context(|| format!("could not pack {}", folder.display()))?;
+    let files = read_folder(folder).with_context(|| format!("could not read {}", folder.display()))?;
+    let packed = pack(files).with_context(|| format!("could not pack {}", folder.display()))?;
+    let index = index(std::slice::from_ref(&packed), Some(&url))?;
     apply(client, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).await?;
-    let archive = base64_of(&packed.archive);
-    let file = packed.file_name;
+    let mut archives = serde_json::Map::new();
+    archives.insert(packed.file_name.clone(), json!(base64_of(&packed.bytes)));
     apply(
         client,
         json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": map, "namespace": namespace},
-            "data": {"index.yaml": packed.index},
-            "binaryData": {file: archive}
+            "data": {"index.yaml": index},
+            "binaryData": archives
         }),
     )
     .await
+}
+
+/// Every file below a folder, by its path from there.
+fn read_folder(folder: &Path) -> std::io::Result<Vec<File>> {
+    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if let Ok(inside) = path.strip_prefix(folder) {
+                files.push(File::new(inside.to_string_lossy(), &std::fs::read(&path)?));
+            }
+        }
+    }
+    Ok(files)
 }
 
 /// The example's Plugin, with the image it was pushed to.
@@ -105,20 +124,30 @@ pub async fn apply(client: &Client, object: Value) -> anyhow::Result<()> {
         Scope::Namespaced => Api::namespaced_with(client.clone(), &namespace, &resource),
     };
     let params = PatchParams::apply("pintle-demo").force();
-    api.patch(&name, &params, &Patch::Apply(&object)).await.with_context(|| format!("could not apply {kind} {name}"))?;
+    api.patch(&name, &params, &Patch::Apply(&object))
+        .await
+        .with_context(|| format!("could not apply {kind} {name}"))?;
     Ok(())
 }
 
 /// The folder of a chart of ours in the source tree this program was built from.
 #[must_use]
 pub fn chart_folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts").join(name)
+    source_tree().join("charts").join(name)
+}
+
+/// The source tree this program was built from.
+#[must_use]
+pub fn source_tree() -> &'static Path {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    folder.parent().and_then(Path::parent).unwrap_or(folder)
 }
 
 async fn wait_for_definitions(client: &Client) -> anyhow::Result<()> {
     use kube::runtime::{conditions::is_crd_established, wait::await_condition};
-    let api: Api<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition> =
-        Api::all(client.clone());
+    let api: Api<
+        k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    > = Api::all(client.clone());
     for definition in pintle_api::crd::all() {
         let name = definition.metadata.name.unwrap_or_default();
         let established = await_condition(api.clone(), &name, is_crd_established());
@@ -132,7 +161,8 @@ async fn wait_for_definitions(client: &Client) -> anyhow::Result<()> {
 
 fn documents(text: &str) -> anyhow::Result<Vec<Value>> {
     let parts = text.split("\n---").map(|part| part.trim_start_matches('-'));
-    let parsed = parts.map(|part| serde_yaml::from_str::<Value>(part).context("a file in deploy/ is no YAML"));
+    let parsed =
+        parts.map(|part| serde_yaml::from_str::<Value>(part).context("a file in deploy/ is no YAML"));
     parsed.filter(|value| !matches!(value, Ok(Value::Null))).collect()
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use pintle_chart::{
-    Chart, Compiled, RenderError,
+    Chart, Compiled,
     state::{StateFile, states},
 };
 use pintle_plan::RuntimeFacts;
@@ -16,7 +16,7 @@ const KEPT: usize = 64;
 
 /// A chart that is ready to be rendered.
 pub(crate) struct Loaded {
-    pub(crate) compiled: Compiled,
+    pub(crate) compiled: Arc<Compiled>,
     pub(crate) chart: Arc<Chart>,
     /// Its states in order.
     pub(crate) states: Vec<StateFile>,
@@ -33,20 +33,18 @@ pub(crate) struct Charts {
 // === impl Charts ===
 
 impl Charts {
-    /// The chart, compiled; from the cache when its digest was seen before.
-    ///
-    /// # Errors
-    /// When it cannot be installed at all: a library, missing dependencies, unknown annotations.
-    pub(crate) fn load(&self, chart: &Arc<Chart>) -> Result<Arc<Loaded>, RenderError> {
+    /// What is known of a chart before it is rendered; from the cache when its digest was seen before.
+    pub(crate) fn load(&self, compiled: &Arc<Compiled>) -> Arc<Loaded> {
+        let chart = compiled.chart();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = kept.values().map(|(turn, _)| *turn).max().unwrap_or_default() + 1;
         if let Some((last, loaded)) = kept.get_mut(&chart.digest) {
             *last = turn;
-            return Ok(Arc::clone(loaded));
+            return Arc::clone(loaded);
         }
         let texts: Vec<_> = chart.templates.iter().map(|file| file.text().into_owned()).collect();
         let loaded = Arc::new(Loaded {
-            compiled: Compiled::new(Arc::clone(chart))?,
+            compiled: Arc::clone(compiled),
             states: states(chart),
             wanted: RuntimeFacts::mentioned_in(texts.iter().map(String::as_str)),
             chart: Arc::clone(chart),
@@ -58,6 +56,6 @@ impl Charts {
         {
             kept.remove(&oldest);
         }
-        Ok(loaded)
+        loaded
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pintle_api::{Answer, Record, Recorder};
+use pintle_api::{Record, Recorder};
+use pintle_source::{Outcome, Request};
 
 use crate::{
     charts::Loaded,
@@ -28,11 +29,17 @@ pub(crate) struct Problem {
 
 /// The chart, and what was read for it.
 pub(crate) async fn run(ctx: &Context, key: &Key, front: &Front) -> Result<(Arc<Loaded>, Record), Problem> {
+    let request = Request {
+        name: front.chart.name.clone(),
+        version: front.chart.version.clone(),
+        url: front.chart.repository.url.clone(),
+        digest: front.chart.digest.clone(),
+    };
     let mut rounds = 0;
     loop {
         let recorder = Recorder::new(&*ctx.caches);
         let _ = pintle_api::Facts::get(&recorder, &front.release.owner);
-        let fetched = ctx.sources.fetch(&front.chart, &recorder).await;
+        let fetched = ctx.sources.fetch(&request, &recorder).await;
         let reads = recorder.into_record();
         let needs = reads.needs();
         rounds += 1;
@@ -41,12 +48,11 @@ pub(crate) async fn run(ctx: &Context, key: &Key, front: &Front) -> Result<(Arc<
             continue;
         }
         return match fetched {
-            Ok(Answer::Found(chart)) => match ctx.charts.load(&chart) {
-                Ok(loaded) => Ok((loaded, reads)),
-                Err(err) => Err(problem(one_line(&err), false, reads)),
-            },
-            Ok(_) => Err(problem("the chart's repository cannot be read yet".to_owned(), true, reads)),
-            Err(err) => Err(problem(one_line(&err), err.may_pass(), reads)),
+            Ok(Outcome::Found(found)) => Ok((ctx.charts.load(&found.chart), reads)),
+            Ok(Outcome::NotYet) => {
+                Err(problem("the chart's repository cannot be read yet".to_owned(), true, reads))
+            }
+            Err(err) => Err(problem(one_line(&err), err.is_transient(), reads)),
         };
     }
 }

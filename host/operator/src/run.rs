@@ -133,7 +133,7 @@ fn context(
     let ctx = Context {
         caches: Arc::clone(&cluster.caches),
         writer: cluster.writer(leadership.clone()),
-        sources: Sources::new(),
+        sources: Sources::new(None),
         charts: Charts::default(),
         plugins: Plugins::new(engine, Registries::new(&options.plain_http)),
         metrics,

@@ -48,7 +48,8 @@ impl Left {
 
     /// Starts this program again as operator and simulators; its log is in the data folder.
     pub(super) fn start_operator(&self) -> anyhow::Result<()> {
-        let log = std::fs::File::create(self.folder.join("operator.log")).context("could not make the operator's log")?;
+        let log = std::fs::File::create(self.folder.join("operator.log"))
+            .context("could not make the operator's log")?;
         let program = std::env::current_exe().context("could not find this program")?;
         let child = Command::new(program)
             .args(["demo", "--serve"])
@@ -57,7 +58,8 @@ impl Left {
             .stderr(log)
             .spawn()
             .context("could not start the operator")?;
-        std::fs::write(pid_file(&self.folder), child.id().to_string()).context("could not write down the operator's pid")
+        std::fs::write(pid_file(&self.folder), child.id().to_string())
+            .context("could not write down the operator's pid")
     }
 
     /// Where the operator serves its metrics.
@@ -92,7 +94,9 @@ pub(super) fn folder() -> anyhow::Result<PathBuf> {
 /// One demo at a time is left running.
 pub(super) fn refuse_second() -> anyhow::Result<()> {
     match State::load(&State::default_path()?)? {
-        Some(state) if state.is_running() => bail!("a demo is running already; stop it with `pintle demo --stop`"),
+        Some(state) if state.is_running() => {
+            bail!("a demo is running already; stop it with `pintle demo --stop`")
+        }
         _ => Ok(()),
     }
 }
@@ -135,7 +139,8 @@ pub(super) async fn stop() -> anyhow::Result<Ending> {
 
 /// The operator as `deploy/` would run it: its own account, its own rights.
 pub(super) async fn operator_options(plane: &ControlPlane) -> anyhow::Result<Options> {
-    let config = plane.service_account(SYSTEM, ACCOUNT).await.context("could not get a token for the operator")?;
+    let config =
+        plane.service_account(SYSTEM, ACCOUNT).await.context("could not get a token for the operator")?;
     let metrics = free_address()?;
     Ok(Options {
         metrics: Some(metrics),

@@ -9,7 +9,11 @@ use pintle_api::{SpecialResource, special_resource::SpecialResourceStatus, statu
 use super::screen::Screen;
 
 /// Follows the example; gives whether it became ready, and the seconds it took.
-pub(super) async fn until_ready(client: &Client, screen: &Screen, timeout: Duration) -> anyhow::Result<(bool, f64)> {
+pub(super) async fn until_ready(
+    client: &Client,
+    screen: &Screen,
+    timeout: Duration,
+) -> anyhow::Result<(bool, f64)> {
     let api: Api<SpecialResource> = Api::all(client.clone());
     let started = Instant::now();
     let mut told = Vec::new();

@@ -10,7 +10,10 @@ use kube::{
     core::DynamicObject,
     discovery::{Discovery, verbs},
 };
-use pintle_api::{Plugin, SpecialResource, names, status::{Condition, StateStatus}};
+use pintle_api::{
+    Plugin, SpecialResource, names,
+    status::{Condition, StateStatus},
+};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -59,7 +62,10 @@ impl Summary {
                 digest: plugin.status.map(|status| status.digest).unwrap_or_default(),
                 calls: calls(metrics).await,
             },
-            seconds: phases.into_iter().map(|(name, seconds)| (name, (seconds * 1000.0).round() / 1000.0)).collect(),
+            seconds: phases
+                .into_iter()
+                .map(|(name, seconds)| (name, (seconds * 1000.0).round() / 1000.0))
+                .collect(),
         })
     }
 
@@ -71,7 +77,8 @@ impl Summary {
         }
         let calls = self.plugin.calls;
         screen.say(&format!("  plugin driver-loaded {} was called {calls} times", self.plugin.digest));
-        let parts: Vec<_> = self.seconds.iter().map(|(name, seconds)| format!("{name} {seconds:.1} s")).collect();
+        let parts: Vec<_> =
+            self.seconds.iter().map(|(name, seconds)| format!("{name} {seconds:.1} s")).collect();
         let word = if self.ready { "ready" } else { "NOT ready in time" };
         screen.say(&format!("SpecialResource simple-kmod is {word} ({})", parts.join(", ")));
     }
@@ -79,10 +86,12 @@ impl Summary {
 
 /// Everything in the cluster that carries the owner's mark.
 async fn objects(client: &Client, owner: &str) -> anyhow::Result<Vec<String>> {
-    let served = Discovery::new(client.clone()).run().await.context("could not ask which kinds are served")?;
+    let served =
+        Discovery::new(client.clone()).run().await.context("could not ask which kinds are served")?;
     let params = ListParams::default().labels(&format!("{}={owner}", names::OWNER));
     let mut found = Vec::new();
-    for (resource, capabilities) in served.groups().flat_map(kube::discovery::ApiGroup::recommended_resources) {
+    for (resource, capabilities) in served.groups().flat_map(kube::discovery::ApiGroup::recommended_resources)
+    {
         if !capabilities.supports_operation(verbs::LIST) {
             continue;
         }

@@ -39,14 +39,19 @@ impl Report {
             "" => text("/metadata/name").to_owned(),
             namespace => format!("{namespace}/{}", text("/metadata/name")),
         };
-        let list = |field: &str| object.pointer(&format!("/status/{field}")).cloned().unwrap_or(Value::Array(vec![]));
-        let conditions: Vec<Condition> =
-            serde_json::from_value(list("conditions")).context("status.conditions is not as Pintle writes it")?;
-        let states = serde_json::from_value(list("states")).context("status.states is not as Pintle writes it")?;
+        let list = |field: &str| {
+            object.pointer(&format!("/status/{field}")).cloned().unwrap_or(Value::Array(vec![]))
+        };
+        let conditions: Vec<Condition> = serde_json::from_value(list("conditions"))
+            .context("status.conditions is not as Pintle writes it")?;
+        let states =
+            serde_json::from_value(list("states")).context("status.states is not as Pintle writes it")?;
         let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
-        let ready = conditions.iter().any(|condition| condition.kind == "Ready" && condition.status == "True");
+        let ready =
+            conditions.iter().any(|condition| condition.kind == "Ready" && condition.status == "True");
         let telling = conditions.into_iter().filter(|condition| {
-            condition.status == "True" && matches!(condition.kind.as_str(), "Errored" | "Progressing" | "Stalled" | "Reconciling")
+            condition.status == "True"
+                && matches!(condition.kind.as_str(), "Errored" | "Progressing" | "Stalled" | "Reconciling")
         });
         Ok(Self {
             owner: format!("{} {name}", text("/kind")),
@@ -68,7 +73,10 @@ pub(crate) fn draw(report: &Report, now: Timestamp) -> String {
     };
     let _ = writeln!(out, "{} {headline}", report.owner);
     if report.outdated {
-        let _ = writeln!(out, "  its status is of an older generation; the operator has not seen the last change yet");
+        let _ = writeln!(
+            out,
+            "  its status is of an older generation; the operator has not seen the last change yet"
+        );
     }
     for condition in &report.conditions {
         let _ = writeln!(
@@ -124,19 +132,28 @@ fn draw_blocker(out: &mut String, blocker: &Blocker, trunk: &str, is_last: bool,
 fn advice(reason: &str) -> (&'static str, &'static str) {
     match reason {
         "Forbidden" => ("the next try, within 5 minutes", "the administrator of the cluster, by a rule"),
-        "KindNotInstalled" => ("the kind's installation", "the administrator, by installing what brings the kind"),
-        "OwnedByOther" => ("a change of the object or its owner", "whoever owns the object, or `adopt: Force`"),
+        "KindNotInstalled" => {
+            ("the kind's installation", "the administrator, by installing what brings the kind")
+        }
+        "OwnedByOther" => {
+            ("a change of the object or its owner", "whoever owns the object, or `adopt: Force`")
+        }
         "RenderError" | "GateInvalid" | "Invalid" | "GateNotJudgeable" | "ImmutableField" => {
             ("a new chart or other values", "the author of the chart")
         }
         "QuotaExceeded" => ("the next try, within 5 minutes", "the administrator of the namespace"),
         "NoMatchingNodes" | "Unschedulable" => ("a change of the nodes", "the administrator of the nodes"),
-        "ErrImagePull" | "ImagePullBackOff" => {
-            ("the build of the image, or the kubelet's next try", "the chart's build, or whoever pushes the image")
+        "ErrImagePull" | "ImagePullBackOff" => (
+            "the build of the image, or the kubelet's next try",
+            "the chart's build, or whoever pushes the image",
+        ),
+        "PluginMissing" | "PluginNotReady" => {
+            ("a change of the Plugin", "the administrator, by installing it")
         }
-        "PluginMissing" | "PluginNotReady" => ("a change of the Plugin", "the administrator, by installing it"),
         "BeingDeleted" => ("the end of the deletion", "whoever holds its finalizers"),
-        _ if reason.starts_with("Build") || reason == "NoBuild" => ("a change of the build", "the author of the build"),
+        _ if reason.starts_with("Build") || reason == "NoBuild" => {
+            ("a change of the build", "the author of the build")
+        }
         _ => ("a change of the object", "the vendor of the workload"),
     }
 }
