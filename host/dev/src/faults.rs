@@ -4,6 +4,7 @@ mod gate;
 mod request;
 mod schedule;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -25,7 +26,7 @@ pub use schedule::{Answer, Fault, Matching, Nth, Rule};
 
 use crate::ControlPlane;
 use crate::cluster::Error;
-use schedule::Schedule;
+use schedule::{Decision, Schedule};
 
 /// The largest body that is passed on, in bytes: the API server itself takes 3 MiB.
 const LARGEST_BODY: usize = 16 << 20;
@@ -50,6 +51,8 @@ struct Shared {
     client: reqwest::Client,
     schedule: Mutex<Schedule>,
     writes: Mutex<Vec<Request>>,
+    /// Lists by path, for [`Fault::StaleList`].
+    lists: Mutex<HashMap<String, Bytes>>,
     hook: Mutex<Option<Hook>>,
     away: watch::Sender<bool>,
 }
@@ -87,6 +90,7 @@ impl FaultProxy {
             client,
             schedule: Mutex::default(),
             writes: Mutex::default(),
+            lists: Mutex::default(),
             hook: Mutex::default(),
             away: watch::Sender::new(false),
         });
@@ -182,10 +186,16 @@ fn build_client(authority: &[u8]) -> Result<reqwest::Client, reqwest::Error> {
 
 async fn pass(State(shared): State<Arc<Shared>>, request: axum::extract::Request) -> Response {
     let parsed = Request::parse(request.method(), request.uri());
-    let fault = locked(&shared.schedule).decide(&parsed);
+    let list = request.uri().path().to_owned();
+    let Decision { fault, remember } = locked(&shared.schedule).decide(&parsed);
     match fault {
         Some(Fault::Answer(answer)) => return injected(&answer),
         Some(Fault::Delay(delay)) => tokio::time::sleep(delay).await,
+        Some(Fault::StaleList) => {
+            if let Some(stale) = locked(&shared.lists).get(&list) {
+                return json_response(StatusCode::OK, stale.clone());
+            }
+        }
         _ => {}
     }
     let answer = match forward(&shared, request).await {
@@ -195,11 +205,29 @@ async fn pass(State(shared): State<Arc<Shared>>, request: axum::extract::Request
     if parsed.is_write() && answer.status().is_success() {
         record(&shared, parsed).await;
     }
+    if remember && answer.status().is_success() {
+        return remembered(&shared, list, answer).await;
+    }
     match fault {
         Some(Fault::Lose(answer)) => injected(&answer),
         Some(Fault::CutWatch { after_events }) => relay(answer, |events| cut(events, after_events)),
+        Some(Fault::MuteWatch { after_events }) => {
+            relay(answer, |events| mute(events, after_events))
+        }
         Some(Fault::DelayWatch(delay)) => relay(answer, |events| delayed(events, delay)),
         _ => relay(answer, |events| events),
+    }
+}
+
+/// Passes a list on and keeps it for [`Fault::StaleList`].
+async fn remembered(shared: &Shared, list: String, answer: reqwest::Response) -> Response {
+    let status = answer.status();
+    match answer.bytes().await {
+        Ok(body) => {
+            locked(&shared.lists).insert(list, body.clone());
+            json_response(status, body)
+        }
+        Err(error) => broken(&error),
     }
 }
 
@@ -276,6 +304,15 @@ fn cut(events: Events, count: u64) -> Events {
     Box::pin(parts.chain(end))
 }
 
+/// The first `count` events, and then silence on an open connection.
+fn mute(events: Events, count: u64) -> Events {
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let seen = lines(events).enumerate();
+    Box::pin(seen.filter_map(move |(index, line)| {
+        futures::future::ready((index < count || line.is_err()).then_some(line))
+    }))
+}
+
 /// Every event `delay` after its arrival: the time runs from then, so a burst is late once and not once an event.
 fn delayed(events: Events, delay: Duration) -> Events {
     let stamped = lines(events).map(move |line| (tokio::time::Instant::now() + delay, line));
@@ -325,16 +362,19 @@ fn lines(events: Events) -> impl Stream<Item = io::Result<Bytes>> + Send {
 }
 
 fn injected(answer: &Answer) -> Response {
-    let mut response = Response::new(Body::from(answer.body().to_string()));
-    *response.status_mut() = answer.code();
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json"),
-    );
+    let mut response = json_response(answer.code(), answer.body().to_string());
     if let Some(seconds) = answer.retry_after() {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        let seconds = HeaderValue::from(seconds);
+        response.headers_mut().insert(header::RETRY_AFTER, seconds);
     }
+    response
+}
+
+fn json_response(status: StatusCode, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
     response
 }
 

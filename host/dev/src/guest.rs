@@ -17,7 +17,7 @@ pub const TOOLCHAIN_VARIABLE: &str = "PINTLE_WASM_TOOLCHAIN";
 const TARGET: &str = "wasm32-unknown-unknown";
 const DEBIAN_SCRIPT: &str = include_str!("../guest/wasm-std.sh");
 
-/// A compiler that has a std for [`TARGET`].
+/// A compiler that has a std for WebAssembly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Toolchain {
     /// The one that is active in the workspace.

@@ -82,7 +82,7 @@ impl Group {
             .stderr(errors)
             .process_group(self.id_to_join())
             .spawn()?;
-        let process = Process::of(child.id().cast_signed())?;
+        let process = Process::of_child(child.id().cast_signed())?;
         if let Self::Detached(leader @ None) = self {
             *leader = Some(process.pid);
         }
@@ -113,8 +113,10 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    fn of(pid: i32) -> io::Result<Self> {
-        let started = started(pid).ok_or_else(|| io::Error::other("the program ended at once"))?;
+    /// A child that has not been waited for, which is there even when it has ended.
+    fn of_child(pid: i32) -> io::Result<Self> {
+        let (started, _) =
+            stat(pid).ok_or_else(|| io::Error::other("no /proc to look at processes"))?;
         Ok(Self { pid, started })
     }
 
@@ -124,7 +126,7 @@ impl Process {
 
     /// Whether it still runs; a zombie does not.
     pub(crate) fn is_running(self) -> bool {
-        started(self.pid) == Some(self.started)
+        stat(self.pid) == Some((self.started, true))
     }
 
     fn signal(self, signal: Signal) {
@@ -138,16 +140,13 @@ impl Process {
     }
 }
 
-/// The start time of a process that is neither gone nor a zombie.
-fn started(pid: i32) -> Option<u64> {
+/// The start time of a process, and whether it is more than a zombie.
+fn stat(pid: i32) -> Option<(u64, bool)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is the program's name in brackets and may contain anything.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?;
-    if matches!(state, "Z" | "X") {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
+    let alive = !matches!(fields.next()?, "Z" | "X");
+    Some((fields.nth(18)?.parse().ok()?, alive))
 }
 
 /// A running program of the control plane.

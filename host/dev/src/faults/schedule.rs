@@ -124,6 +124,14 @@ pub enum Fault {
     },
     /// Every event of a watch arrives this much later, in order.
     DelayWatch(Duration),
+    /// A watch stays open and shows nothing more after this many events: what happens meanwhile is seen only by the
+    /// next watch or list.
+    MuteWatch {
+        /// Events that still arrive.
+        after_events: u64,
+    },
+    /// A list is answered as the same path was when this rule last let it pass: a stale cache of the API server.
+    StaleList,
 }
 
 /// An answer in the API server's form.
@@ -223,20 +231,30 @@ impl Schedule {
     }
 
     /// Counts the request for every rule it matches, and returns the fault of the first that applies.
-    pub(super) fn decide(&mut self, request: &Request) -> Option<Fault> {
-        let mut fault = None;
+    pub(super) fn decide(&mut self, request: &Request) -> Decision {
+        let mut decision = Decision::default();
         for (rule, count) in self
             .rules
             .iter_mut()
             .filter(|(rule, _)| rule.matching.holds(request))
         {
             *count += 1;
-            if fault.is_none() && rule.nth.holds(*count) {
-                fault = Some(rule.fault.clone());
+            let applies = rule.nth.holds(*count);
+            decision.remember |= rule.fault == Fault::StaleList && !applies;
+            if decision.fault.is_none() && applies {
+                decision.fault = Some(rule.fault.clone());
             }
         }
-        fault
+        decision
     }
+}
+
+/// What is done with one request.
+#[derive(Debug, Default)]
+pub(super) struct Decision {
+    pub(super) fault: Option<Fault>,
+    /// A later request will be answered with this one's answer.
+    pub(super) remember: bool,
 }
 
 #[cfg(test)]
@@ -260,7 +278,10 @@ mod tests {
         };
         let mut code = |verb: &str, resource: &str| match schedule.decide(&request(verb, resource))
         {
-            Some(Fault::Answer(answer)) => answer.code().as_u16(),
+            Decision {
+                fault: Some(Fault::Answer(answer)),
+                ..
+            } => answer.code().as_u16(),
             _ => 0,
         };
         let codes = [

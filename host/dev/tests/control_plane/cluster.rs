@@ -150,6 +150,7 @@ async fn a_detached_control_plane_is_found_again_stopped_and_keeps_its_objects()
     let detached = || Options {
         detach: true,
         data_dir: Some(folder.path().join("data")),
+        openshift: Vec::new(),
         ..options()
     };
     let plane = ControlPlane::start(detached()).await.unwrap();
@@ -162,6 +163,22 @@ async fn a_detached_control_plane_is_found_again_stopped_and_keeps_its_objects()
     assert!(found.is_running() && found.programs().len() == 6);
     let mut plane = found.attach().unwrap();
     plane.simulate().unwrap();
+    assert!(
+        plane.simulators().unwrap().builds().is_none(),
+        "plain Kubernetes has no builds"
+    );
+    let groups = plane
+        .client()
+        .unwrap()
+        .list_api_groups()
+        .await
+        .unwrap()
+        .groups;
+    assert!(
+        groups
+            .iter()
+            .all(|group| !group.name.ends_with("openshift.io"))
+    );
     let spaces = Api::<Namespace>::all(plane.client().unwrap());
     let kept = serde_json::from_value(json!({"metadata": {"name": "kept"}})).unwrap();
     spaces.create(&PostParams::default(), &kept).await.unwrap();

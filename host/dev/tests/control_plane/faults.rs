@@ -192,6 +192,65 @@ async fn a_watch_is_not_buffered_and_is_cut_or_delayed_as_told() {
 }
 
 #[tokio::test]
+async fn a_stale_list_is_that_of_before_and_a_muted_watch_shows_nothing_more() {
+    let World {
+        proxy,
+        maps,
+        direct,
+    } = world("stale").await;
+    let add = async |name: &str| {
+        drop(
+            direct
+                .create(&PostParams::default(), &map(name))
+                .await
+                .unwrap(),
+        )
+    };
+    let names = async |params: &ListParams| {
+        let all = maps.list(params).await.unwrap();
+        let names = all.iter().map(ConfigMap::name_any);
+        names
+            .filter(|name| name.starts_with("own-"))
+            .collect::<Vec<_>>()
+    };
+    let lists = Matching::verbs(&["list"]).of("configmaps");
+    proxy.rule(lists, Nth::Only(2), Fault::StaleList);
+    add("own-1").await;
+    assert_eq!(names(&ListParams::default()).await, ["own-1"]);
+    add("own-2").await;
+    assert_eq!(
+        names(&ListParams::default()).await,
+        ["own-1"],
+        "the second list is stale"
+    );
+    assert_eq!(names(&ListParams::default()).await, ["own-1", "own-2"]);
+
+    let version = direct
+        .list(&ListParams::default())
+        .await
+        .unwrap()
+        .metadata
+        .resource_version
+        .unwrap();
+    proxy.rule(
+        Matching::verbs(&["watch"]),
+        Nth::Only(1),
+        Fault::MuteWatch { after_events: 1 },
+    );
+    let muted = maps.watch(&WatchParams::default(), &version).await.unwrap();
+    add("own-3").await;
+    add("own-4").await;
+    let seen = muted.take_until(tokio::time::sleep(Duration::from_millis(500)));
+    assert_eq!(seen.collect::<Vec<_>>().await.len(), 1);
+    let open = maps.watch(&WatchParams::default(), &version).await.unwrap();
+    assert_eq!(
+        open.take(2).collect::<Vec<_>>().await.len(),
+        2,
+        "the next watch shows both"
+    );
+}
+
+#[tokio::test]
 async fn an_api_server_that_is_away_breaks_watches_and_comes_back() {
     let World { proxy, maps, .. } = world("away").await;
     let watch = maps.watch(&WatchParams::default(), "0").await.unwrap();
