@@ -190,6 +190,13 @@ impl Record {
         self.reads.extend(other.reads);
     }
 
+    /// The same record without logs and registries, which nothing tells the changes of.
+    #[must_use]
+    pub fn without_texts(mut self) -> Self {
+        self.reads.retain(|read, _| read.has_events());
+        self
+    }
+
     /// True when nothing was read.
     #[must_use]
     pub fn is_empty(&self) -> bool {

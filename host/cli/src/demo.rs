@@ -91,7 +91,8 @@ fn build(screen: &Screen, phases: &mut Phases) -> anyhow::Result<Parts> {
     })?;
     let component = timed(phases, "plugin", || {
         screen.step("plugin: driver-loaded, as a WebAssembly component");
-        guest::build(scenario::source_tree(), PLUGIN, &mut |line| screen.detail(line)).context("could not build the plugin")
+        guest::build(scenario::source_tree(), PLUGIN, &mut |line| screen.detail(line))
+            .context("could not build the plugin")
     })?;
     Ok(Parts { binaries, component })
 }
@@ -103,6 +104,7 @@ async fn run_once(screen: &Screen, timeout: Duration) -> anyhow::Result<(Summary
     screen.step("starting the control plane");
     let plane = ControlPlane::start(plane_options(parts.binaries.clone(), None)).await?;
     phases.push(("control plane", started.elapsed().as_secs_f64()));
+    plane.simulators().map(scenario::teach_driver).context("nothing simulates the nodes")?;
     let client = plane.client()?;
     let registry = plane.registry().context("the control plane has no registry")?;
     let started = Instant::now();

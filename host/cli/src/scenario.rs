@@ -11,6 +11,10 @@ use kube::{
     discovery::{Scope, pinned_kind},
 };
 use pintle_chart::File;
+use pintle_dev::{
+    nodes,
+    simulate::{Line, Simulators},
+};
 use pintle_source::{index, pack};
 use serde_json::{Value, json};
 
@@ -103,6 +107,14 @@ pub async fn install_plugin(client: &Client, image: &str) -> anyhow::Result<()> 
 /// When the file in `deploy/example` cannot be read.
 pub fn special_resource() -> anyhow::Result<Value> {
     documents(SPECIAL_RESOURCE)?.into_iter().next().context("deploy/example/special-resource.yaml is empty")
+}
+
+/// Teaches the simulated nodes what a driver container of simple-kmod prints while it loads its modules.
+pub fn teach_driver(simulators: &Simulators) {
+    simulators.logs().rule(|container| {
+        let is_driver = container.name.ends_with("driver-container");
+        is_driver.then(|| Line::driver(nodes::KERNEL, &["simple-kmod", "simple-procfs-kmod"]))
+    });
 }
 
 /// Server-side apply of one object as an administrator.

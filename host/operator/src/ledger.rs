@@ -5,7 +5,9 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use pintle_plan::{CallKey, StateInput};
+use pintle_api::{Facts, Given, Read, Record};
+use pintle_cluster::answer_fingerprint;
+use pintle_plan::{CallAnswer, CallKey, StateInput};
 use tokio::time::Instant;
 
 use crate::{context::Key, metrics::KindLabels};
@@ -24,6 +26,8 @@ pub(crate) struct Entry {
     pub(crate) tries: u32,
     /// Calls of each plugin that did not end the waiting.
     attempts: HashMap<CallKey, u32>,
+    /// Answers of plugins that say ready, for as long as nothing they read changes.
+    answers: HashMap<CallKey, Kept>,
     /// When a status was last written.
     pub(crate) status_at: Option<Instant>,
     /// When the first object of the release was written by this process.
@@ -36,6 +40,13 @@ pub(crate) struct Entry {
     pub(crate) states: Vec<String>,
     /// Mark of the Helm release record that was last written.
     pub(crate) recorded: String,
+}
+
+/// An answer that holds until something that went into it changes.
+struct Kept {
+    mark: u64,
+    answer: CallAnswer,
+    record: Record,
 }
 
 // === impl Ledger ===
@@ -84,6 +95,48 @@ impl Ledger {
             let count = entry.attempts.entry(call.clone()).or_default();
             *count = count.saturating_add(1);
             *count - 1
+        })
+    }
+
+    /// Keeps an answer that says ready; any other is asked for again.
+    pub(crate) fn keep_answer(
+        &self,
+        key: &Key,
+        call: &CallKey,
+        mark: u64,
+        answer: &CallAnswer,
+        record: &Record,
+    ) {
+        self.with(key, |entry| {
+            if answer.verdict.is_ready() {
+                entry.attempts.remove(call);
+                let kept = Kept { mark, answer: answer.clone(), record: record.clone() };
+                entry.answers.insert(call.clone(), kept);
+            } else {
+                entry.answers.remove(call);
+            }
+        });
+    }
+
+    /// The answer to the same question, where nothing that was read for it has changed since.
+    pub(crate) fn kept_answer(
+        &self,
+        key: &Key,
+        call: &CallKey,
+        mark: u64,
+        facts: &dyn Facts,
+    ) -> Option<(CallAnswer, Record)> {
+        self.with(key, |entry| {
+            let kept = entry.answers.get(call).filter(|kept| kept.mark == mark)?;
+            let holds = kept.record.iter().all(|(read, given)| {
+                let now = match read {
+                    Read::Get(target) => Given::Object(facts.get(target)),
+                    Read::List(query) => Given::Objects(facts.list(query)),
+                    Read::Tail(_) | Read::Resolve(_) => return false,
+                };
+                answer_fingerprint(&now) == answer_fingerprint(given)
+            });
+            holds.then(|| (kept.answer.clone(), kept.record.clone()))
         })
     }
 

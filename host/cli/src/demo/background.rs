@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::screen::Screen;
 use crate::{
     Ending, logging,
-    scenario::{ACCOUNT, SYSTEM},
+    scenario::{self, ACCOUNT, SYSTEM},
 };
 
 /// A control plane that outlives this process.
@@ -107,6 +107,7 @@ pub(super) async fn serve() -> anyhow::Result<Ending> {
     let state = State::load(&State::default_path()?)?.context("no demo is running")?;
     let mut plane = state.attach().context("the demo's folder is gone")?;
     plane.simulate()?;
+    plane.simulators().map(scenario::teach_driver).context("nothing simulates the nodes")?;
     let options = operator_options(&plane).await?;
     if let Some(address) = options.metrics {
         std::fs::write(plane.data_dir().join("metrics-address"), address.to_string())?;

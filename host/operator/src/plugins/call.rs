@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, sync::PoisonError, time::Duration};
 
 use pintle_api::{Blocker, Facts, Object, ObjectRef, Record, Timestamp, Verdict};
+use pintle_cluster::object_fingerprint;
 use pintle_plan::{Call, CallAnswer};
 use pintle_plugin::{Admission, CallResult, Checked, Operation, Outcome, Plugin, Release, StepClock};
 use serde_json::Value;
@@ -60,6 +61,11 @@ impl Caller<'_> {
                 );
             }
         };
+        if let Some(kept) =
+            self.ctx.ledger.kept_answer(self.key, &call.key, self.mark(call), &*self.ctx.caches)
+        {
+            return kept;
+        }
         let release = self.key.to_string();
         if let Admission::Wait { until, .. } = self.admit(name, &release) {
             let message = format!(
@@ -71,6 +77,14 @@ impl Caller<'_> {
         }
         let result = self.run(&plugin, call).await;
         self.conclude(call, &release, result)
+    }
+
+    /// Mark of what a call is about; its reads are compared one by one.
+    fn mark(&self, call: &Call) -> u64 {
+        let target = object_fingerprint(&call.target);
+        let plugin =
+            self.ctx.plugins.find(&call.key.plugin).map(|loaded| loaded.generation).unwrap_or_default();
+        pintle_plan::fnv1a(format!("{target}|{plugin}|{}|{}", self.release.revision, self.values).as_bytes())
     }
 
     fn blocker(&self, call: &Call, reason: &str, message: String) -> Blocker {
@@ -138,17 +152,14 @@ impl Caller<'_> {
         self.ctx.metrics.calls.get_or_create(&labels).inc();
         self.ctx.metrics.call_seconds.observe(result.stats.duration.as_secs_f64());
         let again = PAUSE.saturating_mul(1 << attempts.min(4)).min(LONGEST);
-        let asks_again = result.called.logs || result.called.images;
+        let mut record = result.record;
         let answer = match result.outcome {
-            Outcome::Answered(checked) if checked.verdict.is_ready() => waiting(Verdict::Ready),
-            Outcome::Answered(checked) => {
-                let recheck = if asks_again {
-                    Some(checked.recheck.map_or(again, |said| said.min(again)))
-                } else {
-                    checked.recheck
-                };
-                CallAnswer { verdict: checked.verdict, recheck }
+            // Logs are followed while somebody waits for them; who is ready does not.
+            Outcome::Answered(checked) if checked.verdict.is_ready() => {
+                record = record.without_texts();
+                waiting(Verdict::Ready)
             }
+            Outcome::Answered(checked) => CallAnswer { verdict: checked.verdict, recheck: checked.recheck },
             Outcome::NeedsFacts(reads) => {
                 let message = format!(
                     "Plugin {plugin} asks for more and more: {} reads are still unknown",
@@ -165,7 +176,8 @@ impl Caller<'_> {
                 CallAnswer { verdict, recheck }
             }
         };
-        (answer, result.record)
+        self.ctx.ledger.keep_answer(self.key, &call.key, self.mark(call), &answer, &record);
+        (answer, record)
     }
 }
 

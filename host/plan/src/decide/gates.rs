@@ -1,7 +1,5 @@
 //! Gates of objects that are in place.
 
-use std::time::Duration;
-
 use pintle_api::{Answer, Blocker, LogTail, Object, Query, Verdict};
 use regex::Regex;
 
@@ -15,8 +13,6 @@ use crate::{
 const LOG_LINES: u32 = 2_000;
 /// Bytes of a log that a `logs()` gate looks at.
 const LOG_BYTES: u32 = 256 * 1024;
-/// How soon a log that did not match is read again; the caches stretch it while nothing changes.
-const LOG_RECHECK: Duration = Duration::from_secs(2);
 
 /// Gates that cannot be read: the state is not touched before the chart is mended.
 pub(super) fn refuse_broken(objects: &[Rendered]) -> Option<Verdict> {
@@ -122,7 +118,7 @@ impl Run<'_> {
         }
     }
 
-    fn match_log(&mut self, pod: &Object, pattern: &Regex) -> Verdict {
+    fn match_log(&self, pod: &Object, pattern: &Regex) -> Verdict {
         let containers = pod.at("/spec/containers").and_then(serde_json::Value::as_array);
         let first = containers.and_then(|list| list.first()?.get("name")?.as_str());
         let log = LogTail {
@@ -139,7 +135,6 @@ impl Run<'_> {
             Answer::Denied(why) => ("Forbidden", why),
             _ => ("NoLog", "its log cannot be read yet".to_owned()),
         };
-        self.wake_within(LOG_RECHECK);
         let blocker = Blocker::new(reason, message).on(pod.reference());
         Verdict::pending(match pod.str_at("/spec/nodeName") {
             Some(node) => blocker.at_node(node),
