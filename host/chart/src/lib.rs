@@ -23,6 +23,7 @@ pub mod values;
 mod yaml;
 
 pub use archive::File;
+pub use pintle_template::semver;
 pub use capabilities::Capabilities;
 pub use chart::{Chart, ChartError, digest_of};
 pub use manifest::{Document, Hook};

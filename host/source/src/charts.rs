@@ -1,0 +1,244 @@
+//! From a repository's address and a version to a chart that can be rendered.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use pintle_api::{Facts, special_resource::HelmChart, watch::WatchChart};
+use pintle_chart::{Chart, Compiled, digest_of};
+
+use crate::{
+    address::Address,
+    cache::Cache,
+    config_map,
+    error::Error,
+    folder::{self, Content},
+    index::Entry,
+};
+
+/// Fetches charts, and keeps them by the digest of their bytes. One for the whole process; cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    cache: Arc<Cache>,
+}
+
+/// The chart that is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Name in the repository's index.
+    pub name: String,
+    /// A version or a range; empty: the newest release.
+    pub version: String,
+    /// The repository.
+    pub url: String,
+    /// `sha256:…` that the archive must have; empty: any.
+    pub digest: String,
+}
+
+/// A chart that was fetched. Equal digests are one and the same `chart`.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Ready to be rendered; its digest is in [`Chart::digest`].
+    pub chart: Arc<Compiled>,
+    /// Where it was found: `cm://ns/name/chart-1.0.0.tgz`.
+    pub place: String,
+}
+
+/// What came of a request.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// The chart.
+    Found(Found),
+    /// A read that nobody has looked up yet: fetch it and ask again.
+    NotYet,
+}
+
+/// A chart's bytes, before anything in them was looked at.
+struct Fetched {
+    place: String,
+    content: Content,
+    /// What tells this content from a later one at the same place, where the repository has such a thing.
+    version: Option<String>,
+    /// Digest in the index; empty where it has none.
+    digest: String,
+}
+
+enum Step {
+    Fetched(Fetched),
+    Known(Found),
+    NotYet,
+}
+
+impl Sources {
+    /// Keeps charts in memory, and archives in `folder` too where one is given.
+    #[must_use]
+    pub fn new(folder: Option<PathBuf>) -> Self {
+        Self { cache: Arc::new(Cache::new(folder)) }
+    }
+
+    /// The chart that is wanted. ConfigMaps are read through `facts` alone. A chart named by digest that was
+    /// fetched before is given without asking its repository.
+    ///
+    /// # Errors
+    /// One variant per fault; see [`Error::is_transient`] for whether trying again may help.
+    ///
+    /// # Cancellation
+    /// Safe: what was read so far is forgotten, or kept for the next call.
+    pub async fn fetch(&self, request: &Request, facts: &dyn Facts) -> Result<Outcome, Error> {
+        let address = Address::parse(&request.url)?;
+        if let Some(found) = self.pinned(request).await? {
+            return Ok(Outcome::Found(found));
+        }
+        let step = match address {
+            Address::ConfigMap { namespace, name } => self.config_map(request, &namespace, &name, facts)?,
+            Address::Folder(path) => {
+                let wanted = request.clone();
+                blocking(&request.url, move || from_folder(&wanted, &path)).await.map(Step::Fetched)?
+            }
+        };
+        match step {
+            Step::Fetched(fetched) => self.admit(request, fetched).await.map(Outcome::Found),
+            Step::Known(found) => Ok(Outcome::Found(found)),
+            Step::NotYet => Ok(Outcome::NotYet),
+        }
+    }
+
+    /// The chart whose digest is asked for, from memory or the cache folder.
+    async fn pinned(&self, request: &Request) -> Result<Option<Found>, Error> {
+        if request.digest.is_empty() {
+            return Ok(None);
+        }
+        let digest = normal(&request.digest);
+        let place = format!("{} ({digest})", request.url);
+        if let Some(chart) = self.cache.chart(&digest) {
+            return Ok(Some(Found { chart, place }));
+        }
+        let Some(bytes) = self.cache.archive(&digest) else { return Ok(None) };
+        let fetched = Fetched { place, content: Content::Archive(bytes), version: None, digest };
+        self.admit(request, fetched).await.map(Some)
+    }
+
+    fn config_map(&self, request: &Request, namespace: &str, name: &str, facts: &dyn Facts) -> Result<Step, Error> {
+        let Some(mut repository) = config_map::Repository::open(namespace, name, facts)? else {
+            return Ok(Step::NotYet);
+        };
+        let index = repository.index()?;
+        let entry = index.find(&request.name, &request.version, repository.url())?;
+        let (other, key) = repository.locate(first_url(entry, request, repository.url())?)?;
+        if let Some((namespace, name)) = other {
+            match config_map::Repository::open(&namespace, &name, facts)? {
+                Some(other) => repository = other,
+                None => return Ok(Step::NotYet),
+            }
+        }
+        let place = format!("{}/{key}", repository.url());
+        let version = repository.version_of(&key);
+        if let Some(chart) = version.as_deref().and_then(|version| self.cache.known(version)) {
+            let found = &chart.chart().digest;
+            check_digest(&place, found, &entry.digest, "the index")?;
+            check_digest(&place, found, &request.digest, "chart.digest")?;
+            return Ok(Step::Known(Found { chart, place }));
+        }
+        let content = Content::Archive(repository.binary(&key)?);
+        Ok(Step::Fetched(Fetched { place, content, version, digest: entry.digest.clone() }))
+    }
+
+    /// Checks the bytes, reads the chart in them where it is not known yet, and keeps it.
+    async fn admit(&self, request: &Request, fetched: Fetched) -> Result<Found, Error> {
+        let (cache, pinned) = (Arc::clone(&self.cache), request.digest.clone());
+        let place = fetched.place.clone();
+        blocking(&place, move || admit(&cache, &pinned, fetched)).await
+    }
+}
+
+impl From<&HelmChart> for Request {
+    fn from(chart: &HelmChart) -> Self {
+        Self {
+            name: chart.name.clone(),
+            version: chart.version.clone(),
+            url: chart.repository.url.clone(),
+            digest: chart.digest.clone(),
+        }
+    }
+}
+
+impl From<&WatchChart> for Request {
+    fn from(chart: &WatchChart) -> Self {
+        Self {
+            name: chart.name.clone(),
+            version: chart.version.clone(),
+            url: chart.repository.url.clone(),
+            digest: chart.digest.clone(),
+        }
+    }
+}
+
+/// Runs what reads a disk or takes long on a thread that may block: a large chart takes a second to unpack.
+async fn blocking<T: Send + 'static>(
+    place: &str,
+    run: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let joined = tokio::task::spawn_blocking(run).await;
+    joined.unwrap_or_else(|_| Err(Error::Interrupted { place: place.to_owned() }))
+}
+
+fn from_folder(request: &Request, path: &Path) -> Result<Fetched, Error> {
+    let repository = folder::Repository::open(path)?;
+    let index = repository.index(&request.name)?;
+    let url = repository.url();
+    let entry = index.find(&request.name, &request.version, &url)?;
+    let (place, content) = repository.content(first_url(entry, request, &url)?)?;
+    Ok(Fetched { place, content, version: None, digest: entry.digest.clone() })
+}
+
+fn first_url<'a>(entry: &'a Entry, request: &Request, place: &str) -> Result<&'a str, Error> {
+    entry.urls.first().map(String::as_str).ok_or_else(|| Error::NoUrl {
+        place: place.to_owned(),
+        chart: request.name.clone(),
+        version: entry.version.clone(),
+    })
+}
+
+fn admit(cache: &Cache, pinned: &str, fetched: Fetched) -> Result<Found, Error> {
+    let Fetched { place, content, version, digest } = fetched;
+    let broken = |source| Error::Chart { place: place.clone(), source };
+    let (chart, archive) = match content {
+        Content::Archive(bytes) => {
+            let found = digest_of(&bytes);
+            check_digest(&place, &found, &digest, "the index")?;
+            check_digest(&place, &found, pinned, "chart.digest")?;
+            if let Some(chart) = cache.chart(&found) {
+                cache.keep(&chart, version);
+                return Ok(Found { chart, place });
+            }
+            (Chart::from_archive(&bytes).map_err(broken)?, Some(bytes))
+        }
+        Content::Files(files) => (Chart::from_folder(files).map_err(broken)?, None),
+    };
+    check_digest(&place, &chart.digest, pinned, "chart.digest")?;
+    if let Some(chart) = cache.chart(&chart.digest) {
+        return Ok(Found { chart, place });
+    }
+    if let Some(bytes) = archive {
+        cache.store(&chart.digest, &bytes);
+    }
+    let compiled = Compiled::new(Arc::new(chart));
+    let chart = Arc::new(compiled.map_err(|source| Error::NotInstallable { place: place.clone(), source })?);
+    cache.keep(&chart, version);
+    Ok(Found { chart, place })
+}
+
+fn check_digest(place: &str, found: &str, expected: &str, named_by: &'static str) -> Result<(), Error> {
+    if expected.is_empty() || normal(expected) == found {
+        return Ok(());
+    }
+    let (place, found, expected) = (place.to_owned(), found.to_owned(), expected.to_owned());
+    Err(Error::Digest { place, found, expected, named_by })
+}
+
+/// Helm writes digests into an index without the name of the hash.
+fn normal(digest: &str) -> String {
+    let digest = digest.to_ascii_lowercase();
+    if digest.contains(':') { digest } else { format!("sha256:{digest}") }
+}
