@@ -4,13 +4,18 @@
 //! number and types as Go's reflection does, with Go's texts, so a function may rely on them. Nil
 //! and absent arguments both arrive as `None`. A value piped into a call is its last argument.
 
+mod include;
+
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::run::{Limits, Run};
+use crate::error::Error;
+use crate::program::{Cache, Dialect, Program, Set};
+use crate::run::{Limits, LookupError, Run};
 use crate::value::print::PrintError;
-use crate::value::{Value, string_value};
+use crate::value::{Value, as_map, string_value};
 
 /// The body of a template function.
 pub type Function = fn(&mut Ctx<'_>, &[Value]) -> Result<Value, FnError>;
@@ -79,14 +84,32 @@ pub(crate) enum Failure {
     Limit { name: &'static str, value: u64 },
     /// The caller set the cancel flag.
     Cancelled,
+    /// A template that does not exist: the whole text.
+    NoTemplate(String),
+    /// A lookup without an answer so far.
+    NotYet(String),
+    /// A template the function ran failed; the note says what the function was doing.
+    Template { error: Error, note: Option<String> },
 }
 
 /// What functions may use of the render they run in.
 pub struct Ctx<'r> {
     pub(crate) run: &'r Run<'r>,
     pub(crate) steps: u64,
+    pub(crate) dialect: Dialect,
+    pub(crate) templates: Arc<Set>,
+    cache: Option<&'r Cache>,
+    /// How often each name is being included right now.
+    included: HashMap<Arc<str>, usize>,
+    /// Templates within templates right now.
+    pub(crate) depth: usize,
+    /// Maps that were put something into which may contain them.
+    entangled: Vec<Value>,
     stream: Stream,
 }
+
+/// Maps remembered by [`Ctx::entangle`]; charts that nest more are not leaking by accident.
+const MAX_ENTANGLED: usize = 10_000;
 
 /// Bytes that depend on the seed, the file being rendered and how many were drawn before.
 ///
@@ -232,8 +255,30 @@ impl FnError {
         }))
     }
 
+    /// The engine gave a function other arguments than its signature says.
+    pub fn arguments() -> Self {
+        Self::new("unexpected arguments")
+    }
+
     pub(crate) fn cancelled() -> Self {
         Self(Box::new(Failure::Cancelled))
+    }
+
+    pub(crate) fn template(error: Error, note: Option<String>) -> Self {
+        Self(Box::new(Failure::Template { error, note }))
+    }
+
+    pub(crate) fn no_template(message: String) -> Self {
+        Self(Box::new(Failure::NoTemplate(message)))
+    }
+}
+
+impl From<LookupError> for FnError {
+    fn from(err: LookupError) -> Self {
+        match err {
+            LookupError::NotYet(_) => Self(Box::new(Failure::NotYet(err.to_string()))),
+            LookupError::Denied(_) | LookupError::Failed(_) => Self::new(err.to_string()),
+        }
     }
 }
 
@@ -251,7 +296,23 @@ impl<'r> Ctx<'r> {
         Self {
             run,
             steps: run.limits.steps,
+            dialect: Dialect::Helm,
+            templates: Arc::default(),
+            cache: None,
+            included: HashMap::new(),
+            depth: 0,
+            entangled: Vec::new(),
             stream: Stream::new(&run.seed, file),
+        }
+    }
+
+    /// A context whose `include` and `tpl` see the templates of a program.
+    pub(crate) fn for_program(run: &'r Run<'r>, file: &str, program: &'r Program) -> Self {
+        Self {
+            dialect: program.dialect(),
+            templates: Arc::clone(program.templates()),
+            cache: Some(program.cache()),
+            ..Self::new(run, file)
         }
     }
 
@@ -316,6 +377,20 @@ impl<'r> Ctx<'r> {
         } else {
             Ok(())
         }
+    }
+
+    /// Remembers that a map was put something into. Functions that change maps (`set`, `merge`) call
+    /// it, so that a map within itself does not outlive the render.
+    pub fn entangle(&mut self, map: &Value, with: &Value) {
+        let container = with.as_object().is_some();
+        if container && as_map(map).is_some() && self.entangled.len() < MAX_ENTANGLED {
+            self.entangled.push(map.clone());
+        }
+    }
+
+    /// Empties the maps of this render that contain themselves, unless `kept` reaches them.
+    pub(crate) fn break_cycles(&mut self, kept: &Value) {
+        crate::value::cycle::break_own(std::mem::take(&mut self.entangled), kept);
     }
 
     /// Fills a buffer with the next random bytes of this file.

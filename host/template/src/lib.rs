@@ -3,8 +3,25 @@
 //! Pure: text and values in, text out. No clock, no files, no cluster; what a
 //! template may ask of the outside (time, randomness, `lookup`) is in [`Run`].
 
+mod ast;
+mod builtin;
+mod engine_functions;
+pub mod error;
+mod exec;
 pub mod function;
+mod functions;
+mod lexer;
+mod literal;
+mod parser;
+mod printf;
+mod program;
+mod quote;
 pub mod run;
+pub mod semver;
+mod stack;
 pub mod value;
+pub mod yaml;
 
-pub use run::{Limits, Lookup, LookupError, Run};
+pub use error::{Error, ErrorKind};
+pub use program::{Dialect, Program, Source};
+pub use run::{Limits, Lookup, LookupError, NoCluster, Run};

@@ -21,6 +21,10 @@ pub struct Run<'a> {
     pub lookup: &'a dyn Lookup,
     /// Set from another thread, it ends the render with an error at the next step.
     pub cancel: Option<&'a AtomicBool>,
+    /// A missing key is an error instead of nil.
+    pub strict: bool,
+    /// `required` and `fail` do not stop the render.
+    pub lint: bool,
 }
 
 /// What one render may use up. A limit that is met is an error that names it.
@@ -104,6 +108,8 @@ impl<'a> Run<'a> {
             time: 0,
             lookup,
             cancel: None,
+            strict: false,
+            lint: false,
         }
     }
 

@@ -14,6 +14,7 @@
 //! Native maps and sequences of minijinja never enter: they are not shared by
 //! reference, and `set $d` must be seen through every name of `$d`.
 
+pub mod cycle;
 pub mod float;
 pub mod number;
 pub mod object;
@@ -27,7 +28,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use minijinja::Value;
 use minijinja::value::{DynObject, Enumerator, Object, ObjectExt, ObjectRepr, ValueKind};
 
-pub use number::{Number, int64, number};
+pub use number::{Number, int, int64, number};
 pub use object::{GoObject, as_object, object_value};
 pub use print::{print, print_value};
 pub use types::{kind_of, type_of};
@@ -402,11 +403,11 @@ impl Object for ByteSlice {
     }
 
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        self.0.get(key.as_usize()?).map(|b| Value::from(*b))
+        self.0.get(key.as_usize()?).map(|b| number::byte(*b))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        self.mapped_enumerator(|this| Box::new(this.0.iter().map(|b| Value::from(*b))))
+        self.mapped_enumerator(|this| Box::new(this.0.iter().map(|b| number::byte(*b))))
     }
 
     fn enumerator_len(self: &Arc<Self>) -> Option<usize> {

@@ -112,6 +112,70 @@ pub fn format_g(value: f64, precision: Option<usize>) -> String {
     }
 }
 
+/// `%x`: a hexadecimal mantissa of 1 to 2 and a power of two; `None` is as many digits as needed.
+pub fn format_x(value: f64, precision: Option<usize>) -> String {
+    if let Some(text) = special(value) {
+        return text.to_owned();
+    }
+    let sign = if value.is_sign_negative() { "-" } else { "" };
+    let (mut mantissa, mut exponent) = binary(value);
+    if mantissa == 0 {
+        exponent = 0;
+    }
+    // Subnormal numbers get their leading one, too.
+    while mantissa != 0 && mantissa < 1 << 52 {
+        mantissa <<= 1;
+        exponent -= 1;
+    }
+    if let Some(shift) = precision.filter(|p| *p < 13).map(|p| 52 - 4 * p) {
+        let rest = mantissa & ((1 << shift) - 1);
+        let half = 1 << (shift - 1);
+        mantissa >>= shift;
+        mantissa += u64::from(rest > half || (rest == half && mantissa & 1 == 1));
+        mantissa <<= shift;
+        if mantissa >= 1 << 53 {
+            mantissa >>= 1;
+            exponent += 1;
+        }
+    }
+    let digits = format!("{:013x}", mantissa & ((1 << 52) - 1));
+    let digits = match precision {
+        None => digits.trim_end_matches('0').to_owned(),
+        Some(precision) => digits
+            .chars()
+            .chain(std::iter::repeat('0'))
+            .take(precision)
+            .collect(),
+    };
+    let point = if digits.is_empty() { "" } else { "." };
+    let mark = if exponent < 0 { '-' } else { '+' };
+    format!(
+        "{sign}0x{}{point}{digits}p{mark}{:02}",
+        mantissa >> 52,
+        exponent.unsigned_abs()
+    )
+}
+
+/// `%b`: the integer mantissa and its power of two.
+pub fn format_b(value: f64) -> String {
+    if let Some(text) = special(value) {
+        return text.to_owned();
+    }
+    let sign = if value.is_sign_negative() { "-" } else { "" };
+    let (mantissa, exponent) = binary(value);
+    format!("{sign}{mantissa}p{:+}", exponent - 52)
+}
+
+/// Mantissa with 52 bits after the point, and the exponent.
+fn binary(value: f64) -> (u64, i32) {
+    let bits = value.to_bits();
+    let fraction = bits & ((1 << 52) - 1);
+    match i32::try_from(bits >> 52 & 0x7ff).unwrap_or(0) {
+        0 => (fraction, -1022),
+        biased => (fraction | 1 << 52, biased - 1023),
+    }
+}
+
 fn exponent_form(decimal: &Decimal, places: usize) -> String {
     let mut out = sign(decimal);
     let mut digits = decimal.digits.chars();
@@ -205,5 +269,16 @@ mod tests {
         assert_eq!(format_g(100_000.0, Some(3)), "1e+05");
         assert_eq!(format_g(100.0, Some(3)), "100");
         assert_eq!(format_f(0.001_25, None), "0.00125");
+    }
+
+    #[test]
+    fn powers_of_two_are_go_s() {
+        assert_eq!(format_x(1.0, None), "0x1p+00");
+        assert_eq!(format_x(1.5, None), "0x1.8p+00");
+        assert_eq!(format_x(-1000.0, Some(2)), "-0x1.f4p+09");
+        assert_eq!(format_x(1.999, Some(1)), "0x1.0p+01");
+        assert_eq!(format_x(1.0, Some(15)), "0x1.000000000000000p+00");
+        assert_eq!(format_x(0.0, None), "0x0p+00");
+        assert_eq!(format_b(1.0), "4503599627370496p-52");
     }
 }

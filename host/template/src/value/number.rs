@@ -2,7 +2,8 @@
 //!
 //! Templates compare, print and add `int` and `int64` alike; only `kindOf`,
 //! `typeOf` and `%T` tell them apart. The width minijinja stores an integer in
-//! carries the type, so arithmetic never meets a wrapper object.
+//! carries the type (64 bits signed for `int`, 128 for `int64`, unsigned 64 for `uint64`, unsigned
+//! 128 for `uint8`), so arithmetic never meets a wrapper object.
 
 use std::fmt;
 
@@ -28,13 +29,25 @@ pub enum IntegerType {
     Int,
     /// `int64`: what arithmetic returns, and `--set`.
     Int64,
-    /// `uint64`: parts of a version, bytes of a string.
+    /// `uint64`: parts of a version.
     Uint64,
+    /// `uint8`: a byte of a string or of a `[]byte`.
+    Uint8,
 }
 
 /// An `int64`, which prints as an `int` does but has another name.
 pub fn int64(value: i64) -> Value {
     Value::from(i128::from(value))
+}
+
+/// An `int` that counts something.
+pub fn int(value: usize) -> Value {
+    Value::from(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+/// A byte as Go's `uint8`.
+pub fn byte(value: u8) -> Value {
+    Value::from(u128::from(value))
 }
 
 /// The number in a value; integers beyond 64 bits become floats.
@@ -150,7 +163,7 @@ impl ser::Serializer for Width {
         serialize_i64(i64) => Ok(IntegerType::Int),
         serialize_i128(i128) => Ok(IntegerType::Int64),
         serialize_u64(u64) => Ok(IntegerType::Uint64),
-        serialize_u128(u128) => Ok(IntegerType::Uint64),
+        serialize_u128(u128) => Ok(IntegerType::Uint8),
         serialize_bool(bool) => Err(NoInteger),
         serialize_i8(i8) => Ok(IntegerType::Int),
         serialize_i16(i16) => Ok(IntegerType::Int),

@@ -47,6 +47,11 @@ pub trait GoObject: Any + Debug + Send + Sync {
         None
     }
 
+    /// What a missing entry of a [`Shape::Map`] is.
+    fn zero(&self) -> Value {
+        Value::from(())
+    }
+
     /// The parameters of the method of that name; `None` where there is no such method.
     fn method(&self, name: &str) -> Option<Signature> {
         let _ = name;

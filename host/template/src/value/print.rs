@@ -101,7 +101,7 @@ fn print_container(value: &Value, out: &mut Vec<u8>, depth: usize) -> Result<(),
         return print_list(list.items(), out, depth);
     }
     if let Some(bytes) = as_byte_slice(value) {
-        let numbers: Vec<Value> = bytes.iter().map(|b| Value::from(*b)).collect();
+        let numbers: Vec<Value> = bytes.iter().map(|b| super::number::byte(*b)).collect();
         return print_list(&numbers, out, depth);
     }
     match as_object(value) {

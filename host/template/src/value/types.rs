@@ -37,6 +37,7 @@ fn number_name(value: &Value) -> &'static str {
         Some(IntegerType::Int) => "int",
         Some(IntegerType::Int64) => "int64",
         Some(IntegerType::Uint64) => "uint64",
+        Some(IntegerType::Uint8) => "uint8",
         None => "float64",
     }
 }

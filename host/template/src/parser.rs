@@ -1,0 +1,712 @@
+//! Parses Go templates, with Go's messages.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::Source;
+use crate::ast::{
+    Branch, Call, Command, Control, Expr, ExprKind, Node, Pipe, Special, Template, Variable, Word,
+};
+use crate::error::Error;
+use crate::function::Table;
+use crate::lexer::{Kind, Token, tokens};
+use crate::literal::parse_number;
+use crate::quote::{quote, unquote};
+use crate::value::string_value;
+
+/// How deep parentheses and blocks may nest. Go stops parentheses at 10,000; the largest public
+/// charts have 12, and each level costs stack.
+pub(crate) const MAX_NESTING: usize = 500;
+
+/// The templates of one source: the file itself under `name`, and what it defines.
+///
+/// # Errors
+/// The first mistake, with its place.
+pub(crate) fn parse(
+    source: &Arc<Source>,
+    name: &Arc<str>,
+    functions: &Table,
+) -> Result<Vec<Template>, Error> {
+    let mut parser = Parser {
+        source,
+        functions,
+        tokens: tokens(&source.text),
+        next: 0,
+        furthest: 0,
+        action_line: 0,
+        nesting: 0,
+        scope: Scope::default(),
+        templates: HashMap::new(),
+    };
+    parser.file(name)?;
+    let mut templates: Vec<_> = parser.templates.into_values().collect();
+    templates.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(templates)
+}
+
+/// Whether a template is only white space: such a one replaces no other.
+pub(crate) fn is_blank(template: &Template) -> bool {
+    template.root.iter().all(|node| match node {
+        Node::Text { start, end } => {
+            let text = template.source.text.get(*start..*end).unwrap_or_default();
+            text.trim().is_empty()
+        }
+        _ => false,
+    })
+}
+
+struct Parser<'s> {
+    source: &'s Arc<Source>,
+    functions: &'s Table,
+    tokens: Vec<Token<'s>>,
+    next: usize,
+    /// The last token looked at: errors name its line, as Go's do.
+    furthest: usize,
+    action_line: usize,
+    nesting: usize,
+    scope: Scope,
+    templates: HashMap<Arc<str>, Template>,
+}
+
+/// What is known inside one template.
+struct Scope {
+    variables: Vec<Arc<str>>,
+    ids: HashMap<Arc<str>, u32>,
+    ranges: usize,
+}
+
+/// How a list of nodes ended.
+enum End {
+    End,
+    Else,
+}
+
+type Parsed<T> = Result<T, Error>;
+
+impl Default for Scope {
+    fn default() -> Self {
+        let root: Arc<str> = Arc::from("$");
+        Self {
+            variables: vec![Arc::clone(&root)],
+            ids: HashMap::from([(root, 0)]),
+            ranges: 0,
+        }
+    }
+}
+
+impl<'s> Parser<'s> {
+    // --- tokens ---
+
+    fn token_at(&mut self, index: usize) -> Token<'s> {
+        let index = index.min(self.tokens.len().saturating_sub(1));
+        self.furthest = self.furthest.max(index);
+        match self.tokens.get(index) {
+            Some(token) => token.clone(),
+            None => Token {
+                kind: Kind::Eof,
+                pos: 0,
+                line: 1,
+                text: "",
+                message: None,
+            },
+        }
+    }
+
+    fn peek(&mut self) -> Token<'s> {
+        self.token_at(self.next)
+    }
+
+    fn peek_solid(&mut self) -> Token<'s> {
+        while self.peek().kind == Kind::Space {
+            self.next += 1;
+        }
+        self.peek()
+    }
+
+    fn take(&mut self) -> Token<'s> {
+        let token = self.peek();
+        self.next += 1;
+        token
+    }
+
+    fn take_solid(&mut self) -> Token<'s> {
+        self.peek_solid();
+        self.take()
+    }
+
+    fn back(&mut self) {
+        self.next = self.next.saturating_sub(1);
+    }
+
+    fn expect(&mut self, kind: Kind, context: &str) -> Parsed<Token<'s>> {
+        let token = self.take_solid();
+        if token.kind == kind {
+            Ok(token)
+        } else {
+            Err(self.unexpected(&token, context))
+        }
+    }
+
+    // --- errors ---
+
+    fn error(&self, message: impl Into<String>) -> Error {
+        let pos = self.tokens.get(self.furthest).map_or(0, |token| token.pos);
+        Error::parse(self.source, pos, message.into())
+    }
+
+    fn unexpected(&self, token: &Token<'_>, context: &str) -> Error {
+        let Some(message) = &token.message else {
+            return self.error(format!("unexpected {} in {context}", describe(token)));
+        };
+        if self.action_line == 0 || self.action_line == token.line {
+            return self.error(message.as_str());
+        }
+        let started = format!(" started at {}:{}", self.source.name, self.action_line);
+        let action = if message.ends_with(" action") {
+            ""
+        } else {
+            " in action"
+        };
+        self.error(format!("{message}{action}{started}"))
+    }
+
+    /// Runs a parser one level deeper.
+    fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.nesting >= MAX_NESTING {
+            return Err(self.error(format!("nested deeper than {MAX_NESTING} (limit nesting)")));
+        }
+        self.nesting += 1;
+        let result = crate::stack::grown(|| inner(self));
+        self.nesting -= 1;
+        result
+    }
+
+    // --- templates ---
+
+    fn file(&mut self, name: &Arc<str>) -> Parsed<()> {
+        let mut root = Vec::new();
+        loop {
+            let token = self.peek();
+            match token.kind {
+                Kind::Eof => break,
+                Kind::LeftDelim => {
+                    let start = self.next;
+                    self.take();
+                    if self.take_solid().kind == Kind::Define {
+                        self.definition()?;
+                        continue;
+                    }
+                    self.next = start;
+                }
+                _ => {}
+            }
+            match self.text_or_action()? {
+                Ok(node) => root.push(node),
+                Err(end) => return Err(self.error(format!("unexpected {}", end.text()))),
+            }
+        }
+        self.add(name, root)
+    }
+
+    fn definition(&mut self) -> Parsed<()> {
+        let context = "define clause";
+        let token = self.take_solid();
+        let name = self.template_name(&token, context)?;
+        self.expect(Kind::RightDelim, context)?;
+        match self.body(&name)? {
+            End::End => Ok(()),
+            End::Else => Err(self.error(format!("unexpected {{{{else}}}} in {context}"))),
+        }
+    }
+
+    /// The rest of a `define` or `block`, which sees no variables of its surroundings.
+    fn body(&mut self, name: &Arc<str>) -> Parsed<End> {
+        let outer = std::mem::take(&mut self.scope);
+        let (root, end) = self.nested(Self::list)?;
+        self.scope = outer;
+        self.add(name, root)?;
+        Ok(end)
+    }
+
+    fn add(&mut self, name: &Arc<str>, root: Vec<Node>) -> Parsed<()> {
+        let template = Template {
+            name: Arc::clone(name),
+            source: Arc::clone(self.source),
+            root,
+        };
+        let blank = is_blank(&template);
+        match self.templates.get(name) {
+            Some(old) if !is_blank(old) && blank => return Ok(()),
+            Some(old) if !is_blank(old) => {
+                let name = quote(name.as_bytes());
+                return Err(self.error(format!("multiple definition of template {name}")));
+            }
+            _ => {}
+        }
+        self.templates.insert(Arc::clone(name), template);
+        Ok(())
+    }
+
+    fn template_name(&mut self, token: &Token<'s>, context: &str) -> Parsed<Arc<str>> {
+        match token.kind {
+            Kind::Str | Kind::RawStr => {
+                let name = unquote(token.text).ok_or_else(|| self.error("invalid syntax"))?;
+                Ok(String::from_utf8_lossy(&name).into())
+            }
+            _ => Err(self.unexpected(token, context)),
+        }
+    }
+
+    // --- nodes ---
+
+    fn list(&mut self) -> Parsed<(Vec<Node>, End)> {
+        let mut nodes = Vec::new();
+        while self.peek_solid().kind != Kind::Eof {
+            match self.text_or_action()? {
+                Ok(node) => nodes.push(node),
+                Err(end) => return Ok((nodes, end)),
+            }
+        }
+        Err(self.error("unexpected EOF"))
+    }
+
+    fn text_or_action(&mut self) -> Parsed<Result<Node, End>> {
+        let token = self.take_solid();
+        match token.kind {
+            Kind::Text => Ok(Ok(Node::Text {
+                start: token.pos,
+                end: token.pos + token.text.len(),
+            })),
+            Kind::LeftDelim => {
+                self.action_line = token.line;
+                let node = self.action();
+                if node.is_ok() {
+                    self.action_line = 0;
+                }
+                node
+            }
+            _ => Err(self.unexpected(&token, "input")),
+        }
+    }
+
+    fn action(&mut self) -> Parsed<Result<Node, End>> {
+        let token = self.take_solid();
+        Ok(Ok(match token.kind {
+            Kind::Block => self.block()?,
+            Kind::Break => self.jump("break", Node::Break)?,
+            Kind::Continue => self.jump("continue", Node::Continue)?,
+            Kind::Else => return self.otherwise().map(|()| Err(End::Else)),
+            Kind::End => return self.expect(Kind::RightDelim, "end").map(|_| Err(End::End)),
+            Kind::If => self.control(Control::If)?,
+            Kind::Range => self.control(Control::Range)?,
+            Kind::With => self.control(Control::With)?,
+            Kind::Template => self.template()?,
+            _ => {
+                self.back();
+                Node::Action(self.pipeline("command", Kind::RightDelim)?)
+            }
+        }))
+    }
+
+    fn jump(&mut self, word: &str, node: Node) -> Parsed<Node> {
+        let context = format!("{{{{{word}}}}}");
+        self.expect(Kind::RightDelim, &context)?;
+        if self.scope.ranges == 0 {
+            return Err(self.error(format!("{context} outside {{{{range}}}}")));
+        }
+        Ok(node)
+    }
+
+    fn otherwise(&mut self) -> Parsed<()> {
+        // `else if` and `else with` leave their word to the control they belong to.
+        match self.peek_solid().kind {
+            Kind::If | Kind::With => Ok(()),
+            _ => self.expect(Kind::RightDelim, "else").map(|_| ()),
+        }
+    }
+
+    fn control(&mut self, control: Control) -> Parsed<Node> {
+        let variables = self.scope.variables.len();
+        let node = self.nested(|parser| parser.branch(control));
+        self.scope.variables.truncate(variables);
+        node
+    }
+
+    fn branch(&mut self, control: Control) -> Parsed<Node> {
+        let pipe = self.pipeline(&control.to_string(), Kind::RightDelim)?;
+        let in_range = usize::from(control == Control::Range);
+        self.scope.ranges += in_range;
+        let (list, end) = self.list()?;
+        self.scope.ranges -= in_range;
+        let otherwise = match end {
+            End::End => Vec::new(),
+            End::Else => self.else_list(control)?,
+        };
+        Ok(Node::Branch(Branch {
+            control,
+            pipe,
+            list,
+            otherwise,
+        }))
+    }
+
+    fn else_list(&mut self, control: Control) -> Parsed<Vec<Node>> {
+        match (control, self.peek().kind) {
+            (Control::If, Kind::If) | (Control::With, Kind::With) => {
+                self.take();
+                Ok(vec![self.control(control)?])
+            }
+            _ => match self.list()? {
+                (nodes, End::End) => Ok(nodes),
+                (_, End::Else) => Err(self.error("expected end; found {{else}}")),
+            },
+        }
+    }
+
+    fn block(&mut self) -> Parsed<Node> {
+        let context = "block clause";
+        let token = self.take_solid();
+        let name = self.template_name(&token, context)?;
+        let pipe = self.pipeline(context, Kind::RightDelim)?;
+        let begin = self.furthest;
+        if let End::Else = self.body(&name)? {
+            // Go reads the body with a parser of its own, and this one is still where it began.
+            self.furthest = begin;
+            return Err(self.error(format!("unexpected {{{{else}}}} in {context}")));
+        }
+        Ok(Node::Template(Call {
+            pos: token.pos,
+            name,
+            pipe: Some(pipe),
+        }))
+    }
+
+    fn template(&mut self) -> Parsed<Node> {
+        let context = "template clause";
+        let token = self.take_solid();
+        let name = self.template_name(&token, context)?;
+        let mut pipe = None;
+        if self.take_solid().kind != Kind::RightDelim {
+            self.back();
+            pipe = Some(self.pipeline(context, Kind::RightDelim)?);
+        }
+        Ok(Node::Template(Call {
+            pos: token.pos,
+            name,
+            pipe,
+        }))
+    }
+
+    // --- pipelines ---
+
+    fn pipeline(&mut self, context: &str, end: Kind) -> Parsed<Pipe> {
+        let pos = self.peek_solid().pos;
+        let mut pipe = Pipe {
+            pos,
+            assign: false,
+            decl: Vec::new(),
+            commands: Vec::new(),
+        };
+        self.declarations(&mut pipe, context)?;
+        loop {
+            let token = self.take_solid();
+            if token.kind == end {
+                break;
+            }
+            if !starts_operand(token.kind) {
+                return Err(self.unexpected(&token, context));
+            }
+            self.back();
+            pipe.commands.push(self.command()?);
+        }
+        self.check_pipeline(&pipe, context)?;
+        Ok(pipe)
+    }
+
+    fn declarations(&mut self, pipe: &mut Pipe, context: &str) -> Parsed<()> {
+        loop {
+            let start = self.next;
+            let token = self.peek_solid();
+            if token.kind != Kind::Variable {
+                self.next = start;
+                return Ok(());
+            }
+            self.take();
+            let next = self.peek_solid();
+            match next.kind {
+                Kind::Assign | Kind::Declare => {
+                    self.take();
+                    pipe.assign = next.kind == Kind::Assign;
+                    self.declare(pipe, &token);
+                    return Ok(());
+                }
+                Kind::Char if next.text == "," => {
+                    self.take();
+                    self.declare(pipe, &token);
+                    self.check_comma(pipe, context)?;
+                }
+                _ => {
+                    self.next = start;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn check_comma(&mut self, pipe: &Pipe, context: &str) -> Parsed<()> {
+        if context != "range" || pipe.decl.len() >= 2 {
+            return Err(self.error(format!("too many declarations in {context}")));
+        }
+        match self.peek_solid().kind {
+            Kind::Variable | Kind::RightDelim | Kind::RightParen => Ok(()),
+            _ => Err(self.error("range can only initialize variables")),
+        }
+    }
+
+    fn declare(&mut self, pipe: &mut Pipe, token: &Token<'s>) {
+        let variable = self.variable(token);
+        self.scope.variables.push(Arc::clone(&variable.name));
+        pipe.decl.push(variable);
+    }
+
+    fn variable(&mut self, token: &Token<'s>) -> Variable {
+        let free = u32::try_from(self.scope.ids.len()).unwrap_or(u32::MAX);
+        let name: Arc<str> = Arc::from(token.text);
+        let id = *self.scope.ids.entry(Arc::clone(&name)).or_insert(free);
+        Variable {
+            name,
+            id,
+            fields: Vec::new(),
+        }
+    }
+
+    fn check_pipeline(&self, pipe: &Pipe, context: &str) -> Parsed<()> {
+        if pipe.commands.is_empty() {
+            return Err(self.error(format!("missing value for {context}")));
+        }
+        for (index, command) in pipe.commands.iter().enumerate().skip(1) {
+            let value = matches!(
+                command.first.kind,
+                ExprKind::Bool(_)
+                    | ExprKind::Dot
+                    | ExprKind::Nil
+                    | ExprKind::Number(_)
+                    | ExprKind::Str { .. }
+            );
+            if value {
+                let stage = index + 1;
+                return Err(self.error(format!("non executable command in pipeline stage {stage}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn command(&mut self) -> Parsed<Command> {
+        let pos = self.peek_solid().pos;
+        let mut first = None;
+        let mut args = Vec::new();
+        loop {
+            self.peek_solid();
+            if let Some(operand) = self.operand()? {
+                match first {
+                    None => first = Some(operand),
+                    Some(_) => args.push(operand),
+                }
+            }
+            let token = self.take();
+            match token.kind {
+                Kind::Space => {}
+                Kind::RightDelim | Kind::RightParen => {
+                    self.back();
+                    break;
+                }
+                Kind::Pipe => break,
+                _ => return Err(self.unexpected(&token, "operand")),
+            }
+        }
+        match first {
+            Some(first) => Ok(Command { pos, first, args }),
+            None => Err(self.error("empty command")),
+        }
+    }
+
+    fn operand(&mut self) -> Parsed<Option<Expr>> {
+        let Some(mut expr) = self.term()? else {
+            return Ok(None);
+        };
+        let start = expr.start;
+        let first = self.peek();
+        if first.kind != Kind::Field {
+            return Ok(Some(expr));
+        }
+        let mut fields = Vec::new();
+        while self.peek().kind == Kind::Field {
+            fields.push(field_name(self.take().text));
+        }
+        match &mut expr.kind {
+            // As in Go, the position moves to the first field that was added.
+            ExprKind::Field(own) => own.append(&mut fields),
+            ExprKind::Variable(variable) => variable.fields = fields,
+            ExprKind::Function(_) | ExprKind::Pipe(_) | ExprKind::Chain { .. } => {
+                let kind = ExprKind::Chain {
+                    of: Box::new(expr),
+                    fields,
+                };
+                return Ok(Some(Expr {
+                    pos: first.pos,
+                    start,
+                    kind,
+                }));
+            }
+            ExprKind::Dot
+            | ExprKind::Nil
+            | ExprKind::Bool(_)
+            | ExprKind::Number(_)
+            | ExprKind::Str { .. } => {
+                let term = quote(expr.to_string().as_bytes());
+                return Err(self.error(format!("unexpected . after term {term}")));
+            }
+        }
+        expr.pos = first.pos;
+        Ok(Some(expr))
+    }
+
+    fn term(&mut self) -> Parsed<Option<Expr>> {
+        let token = self.take_solid();
+        let kind = match token.kind {
+            Kind::Identifier => ExprKind::Function(self.function(&token)?),
+            Kind::Dot => ExprKind::Dot,
+            Kind::Nil => ExprKind::Nil,
+            Kind::Variable => ExprKind::Variable(self.use_variable(&token)?),
+            Kind::Field => ExprKind::Field(vec![field_name(token.text)]),
+            Kind::Bool => ExprKind::Bool(token.text == "true"),
+            Kind::CharConstant | Kind::Complex | Kind::Number => {
+                let number = parse_number(token.text, token.kind);
+                ExprKind::Number(number.map_err(|message| self.error(message))?)
+            }
+            Kind::LeftParen => {
+                let pipe =
+                    self.nested(|p| p.pipeline("parenthesized pipeline", Kind::RightParen))?;
+                let (pos, kind) = (pipe.pos, ExprKind::Pipe(Box::new(pipe)));
+                return Ok(Some(Expr {
+                    pos,
+                    start: pos,
+                    kind,
+                }));
+            }
+            Kind::Str | Kind::RawStr => {
+                let value = unquote(token.text).ok_or_else(|| self.error("invalid syntax"))?;
+                ExprKind::Str {
+                    literal: token.text.into(),
+                    value: string_value(value),
+                }
+            }
+            _ => {
+                self.back();
+                return Ok(None);
+            }
+        };
+        Ok(Some(Expr {
+            pos: token.pos,
+            start: token.pos,
+            kind,
+        }))
+    }
+
+    fn function(&self, token: &Token<'_>) -> Parsed<Word> {
+        let Some(entry) = self.functions.get(token.text) else {
+            let error = self.error(format!(
+                "function {} not defined",
+                quote(token.text.as_bytes())
+            ));
+            return Err(error
+                .pointing_at(token.pos, token.text.len())
+                .did_you_mean(self.functions.closest(token.text)));
+        };
+        let special = match entry.name {
+            "and" => Special::And,
+            "or" => Special::Or,
+            "call" => Special::Call,
+            _ => Special::None,
+        };
+        Ok(Word {
+            entry: *entry,
+            special,
+        })
+    }
+
+    fn use_variable(&mut self, token: &Token<'s>) -> Parsed<Variable> {
+        if self
+            .scope
+            .variables
+            .iter()
+            .any(|name| **name == *token.text)
+        {
+            return Ok(self.variable(token));
+        }
+        let known = self.scope.variables.iter().map(|name| &**name);
+        let near = crate::function::closest(token.text, known.filter(|name| *name != "$"));
+        let error = self.error(format!(
+            "undefined variable {}",
+            quote(token.text.as_bytes())
+        ));
+        Err(error
+            .pointing_at(token.pos, token.text.len())
+            .did_you_mean(near))
+    }
+}
+
+impl End {
+    fn text(&self) -> &'static str {
+        match self {
+            Self::End => "{{end}}",
+            Self::Else => "{{else}}",
+        }
+    }
+}
+
+fn field_name(text: &str) -> Arc<str> {
+    Arc::from(text.strip_prefix('.').unwrap_or(text))
+}
+
+fn starts_operand(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Bool
+            | Kind::CharConstant
+            | Kind::Complex
+            | Kind::Dot
+            | Kind::Field
+            | Kind::Identifier
+            | Kind::Number
+            | Kind::Nil
+            | Kind::RawStr
+            | Kind::Str
+            | Kind::Variable
+            | Kind::LeftParen
+    )
+}
+
+/// A token as messages name it.
+fn describe(token: &Token<'_>) -> String {
+    match token.kind {
+        Kind::Eof => "EOF".to_owned(),
+        Kind::Block
+        | Kind::Break
+        | Kind::Continue
+        | Kind::Define
+        | Kind::Else
+        | Kind::End
+        | Kind::If
+        | Kind::Range
+        | Kind::Nil
+        | Kind::Template
+        | Kind::With
+        | Kind::Dot => format!("<{}>", token.text),
+        _ if token.text.len() > 10 => {
+            let start: String = token.text.chars().take(10).collect();
+            format!("{}...", quote(start.as_bytes()))
+        }
+        _ => quote(token.text.as_bytes()),
+    }
+}

@@ -1,0 +1,83 @@
+//! YAML as Helm reads and writes it: YAML 1.1 through JSON, the way Kubernetes tools do.
+//!
+//! Reading goes from the events of a libyaml port ([`events`]) to a tree of nodes ([`node`]), whose scalars are
+//! resolved by YAML 1.1's rules ([`resolve`]) into Go values or JSON ([`build`]). Writing has its
+//! own emitter ([`emit`](mod@emit)), because no crate folds and quotes as Go's does, and Helm's
+//! answers are compared byte for byte.
+
+pub mod emit;
+pub mod error;
+pub mod json;
+pub mod json_read;
+
+mod build;
+mod events;
+mod keys;
+mod node;
+mod resolve;
+mod scalar;
+
+use minijinja::Value;
+
+pub use emit::emit;
+pub use error::{Error, Problem};
+
+use build::{GoValues, JsonValues, build};
+use node::{Document, Documents};
+
+/// The first document as Go values; nil when the text has none. All numbers are `float64`, as
+/// Helm's values are, and `name` (a file) stands in errors.
+///
+/// # Errors
+/// When the text is not YAML, cannot be JSON (`.inf`, a list as a key) or exceeds a limit.
+pub fn load(text: &str, name: &str) -> Result<Value, Error> {
+    match Documents::new(text, name).next() {
+        Some(document) => build(&document?, &GoValues, name),
+        None => Ok(crate::value::nil()),
+    }
+}
+
+/// All documents as Go values; numbers as in [`load`].
+///
+/// # Errors
+/// As [`load`], for the first document that fails.
+pub fn load_all(text: &str, name: &str) -> Result<Vec<Value>, Error> {
+    Documents::new(text, name)
+        .map(|document| build(&document?, &GoValues, name))
+        .collect()
+}
+
+/// The first document as JSON, integers kept: for manifests. `null` when the text has none.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_json(text: &str) -> Result<serde_json::Value, Error> {
+    match Documents::new(text, "").next() {
+        Some(document) => build(&document?, &JsonValues, ""),
+        None => Ok(serde_json::Value::Null),
+    }
+}
+
+/// All documents as JSON, integers kept, each with the line it starts on (from 1).
+///
+/// # Errors
+/// As [`load`], for the first document that fails.
+pub fn load_json_all(text: &str, name: &str) -> Result<Vec<(u64, serde_json::Value)>, Error> {
+    let documents = Documents::new(text, name);
+    documents
+        .map(|document| json_at_line(&document?, name))
+        .collect()
+}
+
+fn json_at_line(document: &Document, name: &str) -> Result<(u64, serde_json::Value), Error> {
+    Ok((document.line(), build(document, &JsonValues, name)?))
+}
+
+/// The line (from 1) where the value at a path of keys and indexes stands in the first document:
+/// its key's line in a mapping. `None` when the path is not written there.
+pub fn line_of(text: &str, path: &[&str]) -> Option<u64> {
+    Documents::new(text, "").next()?.ok()?.line_of(path)
+}
+
+#[cfg(test)]
+mod tests;
