@@ -29,7 +29,7 @@ pub use chart::{Chart, ChartError, digest_of};
 pub use manifest::{Document, Hook};
 pub use metadata::{Dependency, Maintainer, Metadata};
 pub use order::Order;
-pub use render::{Compiled, Files, Release, RenderError, RenderInput, Rendered};
+pub use render::{Compiled, Files, Printed, Release, RenderError, RenderInput, Rendered};
 pub use schema::{SchemaError, Violation};
 pub use values::Values;
 pub use yaml::Error as YamlError;
