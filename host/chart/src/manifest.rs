@@ -116,11 +116,18 @@ pub(crate) struct Piece {
     pub(crate) value: Value,
 }
 
-/// The documents of rendered files, hooks apart, each in Helm's order.
+/// A hook before it is known to be an object.
+#[derive(Clone, Debug)]
+pub(crate) struct HookPiece {
+    pub(crate) piece: Piece,
+    events: Vec<HookEvent>,
+}
+
+/// The documents of rendered files, hooks apart, each in the order of kinds.
 #[derive(Debug, Default)]
 pub(crate) struct Sorted {
     pub(crate) pieces: Vec<Piece>,
-    pub(crate) hooks: Vec<Hook>,
+    pub(crate) hooks: Vec<HookPiece>,
 }
 
 /// Splits, reads and sorts rendered files, which are (template, text) sorted by template.
@@ -130,11 +137,11 @@ pub(crate) fn sort(files: &[(Arc<str>, String)], order: Order) -> Result<Sorted,
         for (index, (line, text)) in split(text).into_iter().enumerate() {
             let value = read(source, line, text)?;
             let piece = Piece { source: Arc::clone(source), index, line, text: text.into(), value };
-            sorted.add(piece)?;
+            sorted.add(piece);
         }
     }
     sorted.pieces.sort_by_cached_key(|piece| order.key(piece.kind()));
-    sorted.hooks.sort_by_cached_key(|hook| order.key(hook.document.object.kind()));
+    sorted.hooks.sort_by_cached_key(|hook| order.key(hook.piece.kind()));
     Ok(sorted)
 }
 
@@ -153,8 +160,9 @@ pub(crate) fn documents(piece: &Piece) -> Result<Vec<Document>, Error> {
 }
 
 /// Helm's manifest: each document under its separator and its source.
-pub(crate) fn text_of(pieces: &[Piece]) -> String {
-    pieces.iter().map(|piece| format!("---\n# Source: {}\n{}\n", piece.source, piece.text)).collect()
+pub(crate) fn text_of<'a>(pieces: impl IntoIterator<Item = &'a Piece>) -> String {
+    let text = |piece: &Piece| format!("---\n# Source: {}\n{}\n", piece.source, piece.text);
+    pieces.into_iter().map(text).collect()
 }
 
 /// The documents of a text with the line each starts on (from 1): separators are lines that start with
@@ -208,24 +216,39 @@ impl LineCounter<'_> {
 // === impl Sorted ===
 
 impl Sorted {
-    fn add(&mut self, piece: Piece) -> Result<(), Error> {
+    fn add(&mut self, piece: Piece) {
         let Some(events) = piece.annotation(names::HELM_HOOK) else {
             self.pieces.push(piece);
-            return Ok(());
+            return;
         };
         // One unknown event drops the object without a word; that is Helm's contract.
         let events: Option<Vec<HookEvent>> = events.split(',').map(HookEvent::parse).collect();
-        let Some(events) = events else { return Ok(()) };
-        let list = |key| piece.annotation(key).unwrap_or_default().split(',').map(|text| text.trim().to_lowercase());
-        let hook = Hook {
-            events,
-            weight: piece.annotation(names::HELM_HOOK_WEIGHT).and_then(|text| text.parse().ok()).unwrap_or(0),
-            delete_policies: list(names::HELM_HOOK_DELETE_POLICY).filter_map(|text| DeletePolicy::parse(&text)).collect(),
-            output_log_policies: list("helm.sh/hook-output-log-policy").filter(|text| !text.is_empty()).collect(),
-            document: document(&piece, piece.value.clone())?,
+        self.hooks.extend(events.map(|events| HookPiece { piece, events }));
+    }
+}
+
+// === impl HookPiece ===
+
+impl HookPiece {
+    /// The hook.
+    ///
+    /// # Errors
+    /// When it is no object.
+    pub(crate) fn hook(&self) -> Result<Hook, Error> {
+        let piece = &self.piece;
+        let words = |key| {
+            let words = piece.annotation(key).unwrap_or_default().split(',');
+            words.map(|word| word.trim().to_lowercase()).filter(|word| !word.is_empty())
         };
-        self.hooks.push(hook);
-        Ok(())
+        Ok(Hook {
+            document: document(piece, piece.value.clone())?,
+            events: self.events.clone(),
+            weight: piece.annotation(names::HELM_HOOK_WEIGHT).and_then(|text| text.parse().ok()).unwrap_or(0),
+            delete_policies: words(names::HELM_HOOK_DELETE_POLICY)
+                .filter_map(|word| DeletePolicy::parse(&word))
+                .collect(),
+            output_log_policies: words("helm.sh/hook-output-log-policy").collect(),
+        })
     }
 }
 
@@ -354,7 +377,7 @@ mod tests {
         };
         let sorted1 = sorted(&[("c/t", &hook("pre-install, Post-Upgrade"))]).unwrap();
         assert!(sorted1.pieces.is_empty());
-        let [found] = sorted1.hooks.as_slice() else { panic!("one hook") };
+        let found = sorted1.hooks.first().unwrap().hook().unwrap();
         assert_eq!(found.events, [HookEvent::PreInstall, HookEvent::PostUpgrade]);
         assert_eq!(found.weight, -5);
         assert_eq!(found.delete_policies, [DeletePolicy::HookSucceeded, DeletePolicy::BeforeHookCreation]);

@@ -80,6 +80,17 @@ pub struct Rendered {
     pub warnings: Vec<String>,
 }
 
+/// What came of a render as text: what `helm template` prints. Nothing in it was checked to be an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Printed {
+    /// Helm's manifest, without hooks.
+    pub manifest: String,
+    /// Hooks, in the same form.
+    pub hooks: String,
+    /// The chart's `NOTES.txt`, empty where it has none.
+    pub notes: String,
+}
+
 /// Why a chart could not be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
@@ -201,9 +212,27 @@ impl Compiled {
         for piece in &sorted.pieces {
             rendered.documents.extend(manifest::documents(piece)?);
         }
+        for hook in &sorted.hooks {
+            rendered.hooks.push(hook.hook()?);
+        }
         rendered.manifest = manifest::text_of(&sorted.pieces);
-        rendered.hooks = sorted.hooks;
         Ok(rendered)
+    }
+
+    /// Renders, splits and sorts as [`Compiled::render`], but leaves it at the text: what is no object
+    /// passes, as it does in `helm template`.
+    ///
+    /// # Errors
+    /// As [`Compiled::render`], but for documents that are no objects.
+    pub fn print(&self, input: &RenderInput<'_>) -> Result<Printed, RenderError> {
+        let mut rendered = Rendered::default();
+        let files = self.render_files(input, &mut rendered)?;
+        let sorted = manifest::sort(&files, input.order)?;
+        Ok(Printed {
+            manifest: manifest::text_of(&sorted.pieces),
+            hooks: manifest::text_of(sorted.hooks.iter().map(|hook| &hook.piece)),
+            notes: rendered.notes,
+        })
     }
 
     /// The objects under `crds/` of the chart and the charts in it that take part. They are no templates.

@@ -17,7 +17,7 @@ use std::{
 
 use flate2::read::GzDecoder;
 use pintle_chart::{
-    Capabilities, Chart, Compiled, Files, Order, Release, RenderInput, Rendered, Values,
+    Capabilities, Chart, Compiled, Files, Order, Printed, Release, RenderInput, Values,
     capabilities::KubeVersion, plain, values,
 };
 use pintle_template::{NoCluster, Run};
@@ -67,7 +67,7 @@ fn user_values(folder: &Path, case: &Value) -> Values {
 }
 
 /// What `helm template` does with a case: the result, or the whole text of the error.
-fn render(folder: &Path, case: &Value) -> Result<Rendered, String> {
+fn render(folder: &Path, case: &Value) -> Result<Printed, String> {
     let name = text(case, "release");
     let owner = serde_json::json!({"metadata": {"name": name}});
     if plain::release_name("", &owner).is_ok_and(|allowed| allowed == name) {
@@ -91,7 +91,7 @@ fn render(folder: &Path, case: &Value) -> Result<Rendered, String> {
             order: Order::Install,
             run: Run::new(&NoCluster),
         };
-        return compiled.render(&input).map_err(chain);
+        return compiled.print(&input).map_err(chain);
     }
     Err("invalid release name".to_owned())
 }
@@ -104,15 +104,6 @@ fn chain(error: impl std::error::Error + 'static) -> String {
         next = error.source();
     }
     text
-}
-
-/// What `helm template` prints.
-fn printed(rendered: &Rendered) -> String {
-    let hook = |hook: &pintle_chart::Hook| {
-        format!("---\n# Source: {}\n{}\n", hook.document.source, hook.document.text)
-    };
-    let hooks: String = rendered.hooks.iter().map(hook).collect();
-    format!("{}\n{hooks}", rendered.manifest.trim())
 }
 
 /// The first line that differs, with both sides.
@@ -167,7 +158,8 @@ fn expect_all(list: &str, check: impl Fn(&Path, &Value) -> Result<(), String> + 
 #[test]
 fn public_charts_render_as_helm_renders_them() {
     expect_all("cases.jsonl", |folder, case| {
-        let ours = printed(&render(folder, case)?);
+        let ours = render(folder, case)?;
+        let ours = format!("{}\n{}", ours.manifest.trim(), ours.hooks);
         let helms = read(&folder.join(text(case, "gold")));
         if ours == helms { Ok(()) } else { Err(difference(&ours, &helms)) }
     });
