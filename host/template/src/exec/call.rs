@@ -35,6 +35,10 @@ impl<'p> Frame<'_, 'p, '_> {
             self.call_failed(name, failure)
         })?;
         if let Some(bytes) = value.as_bytes() {
+            self.at = at;
+            self.ctx
+                .check_len(bytes.len())
+                .map_err(|failure| self.stopped(failure))?;
             self.step(bytes.len() as u64 / BYTES_PER_STEP)?;
         }
         Ok(Got::concrete(value))
