@@ -139,7 +139,9 @@ impl ReadAccess {
     fn to_json(&self) -> String {
         let Self { group, kind, namespaces, fields } = self;
         let (group, kind, namespaces, fields) = (quoted(group), quoted(kind), list(namespaces), list(fields));
-        format!("{{\"apiGroups\":[{group}],\"kinds\":[{kind}],\"namespaces\":{namespaces},\"fields\":{fields}}}")
+        format!(
+            "{{\"apiGroups\":[{group}],\"kinds\":[{kind}],\"namespaces\":{namespaces},\"fields\":{fields}}}"
+        )
     }
 }
 
