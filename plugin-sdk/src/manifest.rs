@@ -1,51 +1,34 @@
 //! What a plugin says about itself.
 
-use serde::Serialize;
+use std::fmt::Write as _;
 
 /// Name, version, and what the plugin must be granted. The administrator is shown it; only grants
 /// give.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
-    manifest: &'static str,
     name: String,
     version: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
     description: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    config_schema: Option<Json>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    args_schema: Option<Json>,
-    needs: Needs,
+    config_schema: Option<String>,
+    args_schema: Option<String>,
+    reads: Vec<ReadAccess>,
+    logs: Vec<LogAccess>,
     reasons: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     applied_fields: Vec<String>,
 }
 
-type Json = serde_json::Value;
-
-#[derive(Clone, Debug, Default, Serialize)]
-struct Needs {
-    read: Vec<ReadAccess>,
-    logs: Vec<LogAccess>,
-}
-
 /// Objects that a plugin reads besides those of its release.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadAccess {
-    api_groups: Vec<String>,
-    kinds: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    group: String,
+    kind: String,
     namespaces: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     fields: Vec<String>,
 }
 
 /// Pods whose logs a plugin reads.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogAccess {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     namespaces: Vec<String>,
 }
 
@@ -54,17 +37,7 @@ pub struct LogAccess {
 impl Manifest {
     /// A manifest that needs nothing.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
-        Self {
-            manifest: "pintle.dev/manifest/v1",
-            name: name.into(),
-            version: version.into(),
-            description: String::new(),
-            config_schema: None,
-            args_schema: None,
-            needs: Needs::default(),
-            reasons: Vec::new(),
-            applied_fields: Vec::new(),
-        }
+        Self { name: name.into(), version: version.into(), ..Self::default() }
     }
 
     /// A sentence for people.
@@ -74,24 +47,31 @@ impl Manifest {
         self
     }
 
-    /// JSON Schema (2020-12) of `spec.config`, as text; text that is no JSON is left out.
+    /// JSON Schema (2020-12) of `spec.config`, as text. The host refuses text that is no JSON.
     #[must_use]
     pub fn config_schema(mut self, schema: &str) -> Self {
-        self.config_schema = serde_json::from_str(schema).ok();
+        self.config_schema = Some(schema.to_owned());
+        self
+    }
+
+    /// JSON Schema (2020-12) of the arguments in annotations, as text.
+    #[must_use]
+    pub fn args_schema(mut self, schema: &str) -> Self {
+        self.args_schema = Some(schema.to_owned());
         self
     }
 
     /// Needs to read objects besides those of the release.
     #[must_use]
     pub fn reads(mut self, access: ReadAccess) -> Self {
-        self.needs.read.push(access);
+        self.reads.push(access);
         self
     }
 
     /// Needs to read logs of pods.
     #[must_use]
     pub fn reads_logs(mut self, access: LogAccess) -> Self {
-        self.needs.logs.push(access);
+        self.logs.push(access);
         self
     }
 
@@ -110,8 +90,26 @@ impl Manifest {
         self
     }
 
-    pub(crate) fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+    /// The JSON of `pintle.dev/manifest/v1`. Written out by hand: a serializer would be a third of
+    /// the size of a small plugin.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let Self { name, version, description, config_schema, args_schema, .. } = self;
+        let mut json = String::from("{\"manifest\":\"pintle.dev/manifest/v1\"");
+        for (key, text) in [("name", name), ("version", version), ("description", description)] {
+            json.push_str(&format!(",\"{key}\":{}", quoted(text)));
+        }
+        for (key, schema) in [("configSchema", config_schema), ("argsSchema", args_schema)] {
+            if let Some(schema) = schema {
+                json.push_str(&format!(",\"{key}\":{schema}"));
+            }
+        }
+        let reads = joined(&self.reads, ReadAccess::to_json);
+        let logs = joined(&self.logs, LogAccess::to_json);
+        json.push_str(&format!(",\"needs\":{{\"read\":{reads},\"logs\":{logs}}}"));
+        json.push_str(&format!(",\"reasons\":{}", list(&self.reasons)));
+        json.push_str(&format!(",\"appliedFields\":{}}}", list(&self.applied_fields)));
+        json
     }
 }
 
@@ -121,7 +119,7 @@ impl ReadAccess {
     /// A kind; the group of the core API is empty.
     #[must_use]
     pub fn to(group: &str, kind: &str) -> Self {
-        Self { api_groups: vec![group.to_owned()], kinds: vec![kind.to_owned()], ..Self::default() }
+        Self { group: group.to_owned(), kind: kind.to_owned(), ..Self::default() }
     }
 
     /// Only in the namespace of the release.
@@ -137,6 +135,14 @@ impl ReadAccess {
         self.fields = fields.iter().copied().map(str::to_owned).collect();
         self
     }
+
+    fn to_json(&self) -> String {
+        let Self { group, kind, namespaces, fields } = self;
+        let (group, kind, namespaces, fields) = (quoted(group), quoted(kind), list(namespaces), list(fields));
+        format!(
+            "{{\"apiGroups\":[{group}],\"kinds\":[{kind}],\"namespaces\":{namespaces},\"fields\":{fields}}}"
+        )
+    }
 }
 
 // === impl LogAccess ===
@@ -146,5 +152,57 @@ impl LogAccess {
     #[must_use]
     pub fn in_release() -> Self {
         Self { namespaces: vec!["$release".to_owned()] }
+    }
+
+    fn to_json(&self) -> String {
+        format!("{{\"namespaces\":{}}}", list(&self.namespaces))
+    }
+}
+
+fn list(texts: &[String]) -> String {
+    joined(texts, |text| quoted(text))
+}
+
+fn joined<T>(items: &[T], to_json: impl Fn(&T) -> String) -> String {
+    let items: Vec<String> = items.iter().map(to_json).collect();
+    format!("[{}]", items.join(","))
+}
+
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            // Writing to a string does not fail.
+            control if control.is_control() => drop(write!(quoted, "\\u{:04x}", u32::from(control))),
+            other => quoted.push(other),
+        }
+    }
+    quoted + "\""
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_manifest_is_json_whatever_is_in_its_texts() {
+        let manifest = Manifest::new("n\"\\\n", "0.1.0")
+            .description("ä\u{1}")
+            .config_schema(r#"{"type": "object"}"#)
+            .reads(ReadAccess::to("apps", "DaemonSet").in_release().fields(&["status"]))
+            .reads_logs(LogAccess::in_release())
+            .reasons(["A", "B"])
+            .looks_at(["status"]);
+        let expected = json!({"manifest": "pintle.dev/manifest/v1", "name": "n\"\\\n", "version": "0.1.0",
+            "description": "ä\u{1}", "configSchema": {"type": "object"}, "needs": {
+                "read": [{"apiGroups": ["apps"], "kinds": ["DaemonSet"], "namespaces": ["$release"],
+                    "fields": ["status"]}],
+                "logs": [{"namespaces": ["$release"]}]},
+            "reasons": ["A", "B"], "appliedFields": ["status"]});
+        assert_eq!(serde_json::from_str::<Value>(&manifest.to_json()).unwrap(), expected);
     }
 }

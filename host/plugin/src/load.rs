@@ -358,10 +358,12 @@ impl Known {
     /// Refuses a component that could never be instantiated within its limits.
     fn check_size(&self, limits: CallLimits) -> Result<(), LoadError> {
         let Some(required) = self.component.resources_required() else { return Ok(()) };
+        // Sizes of memories are in pages of WebAssembly.
+        let memory = required.max_initial_memory_size.unwrap_or(0).saturating_mul(64 * limits::KIB as u64);
         let checks = [
             (u64::from(required.num_memories), u64::from(limits::MEMORIES), "memories"),
             (u64::from(required.num_tables), u64::from(limits::TABLES), "tables"),
-            (required.max_initial_memory_size.unwrap_or(0), limits.memory as u64, "bytes of memory"),
+            (memory, limits.memory as u64, "bytes of memory"),
             (required.max_initial_table_size.unwrap_or(0), limits::TABLE_ELEMENTS as u64, "table elements"),
         ];
         match checks.into_iter().find(|(wanted, limit, _)| wanted > limit) {

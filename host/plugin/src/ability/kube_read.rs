@@ -218,3 +218,6 @@ pub(crate) fn reference(target: GuestRef) -> ObjectRef {
 fn paths(fields: &[String]) -> Result<Vec<FieldPath>, ReadError> {
     FieldPath::parse_all(fields).map_err(|error| ReadError::Denied(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests;

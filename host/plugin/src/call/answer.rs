@@ -236,3 +236,6 @@ fn refused(Denial(why): Denial) -> CallFailure {
 fn invalid(what: String) -> CallFailure {
     CallFailure::InvalidAnswer(what)
 }
+
+#[cfg(test)]
+mod tests;
