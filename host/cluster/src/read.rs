@@ -3,6 +3,7 @@
 //! An [`Interest`] is a set of objects watched as one; whoever reads holds it, and it ends a while after
 //! the last holder let go. What a write returned is put in at once, so that the next read sees it.
 
+mod book;
 mod changes;
 mod fetch;
 mod fingerprint;
@@ -16,9 +17,9 @@ mod task;
 mod watch_set;
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::HashSet,
     sync::{Arc, PoisonError, RwLock, Weak},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -32,6 +33,7 @@ pub use mask::{Mask, Masks};
 pub use store::Stage;
 pub use watch_set::{Wake, Wakes, WatchSet};
 
+use book::Book;
 use changes::Listeners;
 use polled::Polled;
 use selector::Selector;
@@ -72,24 +74,6 @@ pub struct CacheSize {
     pub objects: usize,
 }
 
-/// Every interest.
-#[derive(Default)]
-struct Book {
-    entries: HashMap<Interest, Entry>,
-    /// Stores by kind, but for those of one object.
-    wide: HashMap<Gvk, Vec<Arc<Store>>>,
-    /// Stores of one object, by its name.
-    named: BTreeMap<ObjectRef, Vec<Arc<Store>>>,
-}
-
-struct Entry {
-    store: Arc<Store>,
-    holders: HashSet<Holder>,
-    /// Since when nobody holds it.
-    idle: Option<Instant>,
-    task: tokio::task::AbortHandle,
-}
-
 // === impl Caches ===
 
 impl Caches {
@@ -125,14 +109,14 @@ impl Caches {
     #[must_use]
     pub fn stage(&self, interest: &Interest) -> Option<Stage> {
         let interest = self.normal(interest.clone());
-        self.read_book().entries.get(&interest).map(|entry| entry.store.stage())
+        self.read_book().store(&interest).map(|store| store.stage())
     }
 
     /// Waits until the first list of an interest is complete, or it is known why there will be none.
     /// `None` when nobody holds it.
     pub async fn settled(&self, interest: &Interest) -> Option<Stage> {
         let interest = self.normal(interest.clone());
-        let store = self.read_book().entries.get(&interest).map(|entry| Arc::clone(&entry.store))?;
+        let store = self.read_book().store(&interest)?;
         Some(store.settled().await)
     }
 
@@ -140,11 +124,10 @@ impl Caches {
     #[must_use]
     pub fn objects(&self, interest: &Interest) -> Answer<Vec<Arc<Object>>> {
         let interest = self.normal(interest.clone());
-        let book = self.read_book();
-        let Some(entry) = book.entries.get(&interest) else { return Answer::NotYet };
-        match entry.store.stage() {
+        let Some(store) = self.read_book().store(&interest) else { return Answer::NotYet };
+        match store.stage() {
             Stage::Starting => Answer::NotYet,
-            Stage::Synced => Answer::Found(entry.store.list(None, &Selector::default())),
+            Stage::Synced => Answer::Found(store.list(None, &Selector::default())),
             Stage::Denied(why) => Answer::Denied(why.to_string()),
             Stage::KindUnknown => Answer::KindUnknown,
         }
@@ -167,9 +150,7 @@ impl Caches {
     /// What the caches weigh.
     #[must_use]
     pub fn size(&self) -> CacheSize {
-        let book = self.read_book();
-        let objects = book.entries.values().map(|entry| entry.store.len()).sum();
-        CacheSize { interests: book.entries.len(), objects }
+        self.read_book().size()
     }
 
     /// Shows the answer of a write to every store it belongs to.
@@ -192,11 +173,10 @@ impl Caches {
 
     /// Every store that may hold the object.
     fn stores_of(&self, target: &ObjectRef) -> Vec<Arc<Store>> {
-        let book = self.read_book();
-        let wide = book.wide.get(&target.gvk()).into_iter().flatten();
-        let wide = wide.filter(|store| store.reaches(target.namespace.as_deref()));
-        let named = book.named.get(target).into_iter().flatten();
-        wide.chain(named).cloned().collect()
+        let mut stores = self.read_book().wide(&target.gvk());
+        stores.retain(|store| store.reaches(target.namespace.as_deref()));
+        stores.extend(self.read_book().named(target));
+        stores
     }
 
     /// The name as the caches know it: without a namespace where the kind has none.
@@ -236,8 +216,12 @@ impl Caches {
 
 impl Facts for Caches {
     fn get(&self, target: &ObjectRef) -> Answer<Arc<Object>> {
-        if let Err(answer) = self.kind(&target.gvk()) {
-            return answer;
+        match self.kind(&target.gvk()) {
+            Err(answer) => return answer,
+            Ok(served) if served.namespaced && target.namespace.is_none() => {
+                return Answer::Denied(format!("{target} is read without a namespace, and its kind has one"));
+            }
+            Ok(_) => {}
         }
         let target = self.normal_ref(target);
         let mask = self.masks.of(&target.gvk());
@@ -249,8 +233,10 @@ impl Facts for Caches {
             }
             match store.stage() {
                 Stage::Synced => match store.get(target.namespace.as_deref(), &target.name) {
-                    Some(found) if newest.as_ref().is_none_or(|(_, version)| found.1 > *version) => {
-                        newest = Some(found)
+                    Some((object, version))
+                        if newest.as_ref().is_none_or(|(_, newest)| version > *newest) =>
+                    {
+                        newest = Some((narrowed(&store, &mask, object), version));
                     }
                     Some(_) => {}
                     None if store.is_conclusive() => otherwise = Answer::Missing,
@@ -278,7 +264,11 @@ impl Facts for Caches {
         let mut otherwise = Answer::NotYet;
         for store in self.covering(&gvk, namespace, &selector) {
             match store.stage() {
-                Stage::Synced => return Answer::Found(store.list(namespace, &selector)),
+                Stage::Synced => {
+                    let objects = store.list(namespace, &selector).into_iter();
+                    let mask = self.masks.of(&gvk);
+                    return Answer::Found(objects.map(|object| narrowed(&store, &mask, object)).collect());
+                }
                 Stage::Denied(why) => otherwise = Answer::Denied(why.to_string()),
                 Stage::Starting | Stage::KindUnknown => {}
             }
@@ -296,6 +286,11 @@ impl Facts for Caches {
         }
         self.polled.answer(&Read::Resolve(image.to_owned()))
     }
+}
+
+/// The object as reads of its kind see it, where the store keeps more.
+fn narrowed(store: &Store, mask: &Mask, object: Arc<Object>) -> Arc<Object> {
+    if store.interest.mask == *mask { object } else { Arc::new(mask.apply((*object).clone())) }
 }
 
 fn no_selector(query: &Query) -> String {

@@ -5,11 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use pintle_api::{Gvk, Object, ObjectRef, Read};
 use tokio::sync::mpsc;
 
+use super::interest::Interest;
+
 /// A difference in what the caches hold. Two of them may overtake each other; the caches are the truth.
 #[derive(Clone, Debug)]
 pub enum Changed {
     /// An object came, changed in more than its resourceVersion, or went.
     Object {
+        /// Who saw it; another interest may tell of the same change.
+        interest: Arc<Interest>,
         /// Which.
         object: ObjectRef,
         /// As it was; absent when nobody knew it.

@@ -1,15 +1,11 @@
 //! Which interest answers a read, who holds it, and when it ends.
 
-use std::{
-    collections::HashSet,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use pintle_api::{Answer, Gvk, ObjectRef, Query, Read, names};
 
 use super::{
-    Book, Caches, Entry,
+    Caches,
     interest::{Holder, Interest},
     selector::Selector,
     store::{Stage, Store},
@@ -77,16 +73,15 @@ impl Caches {
 
     fn interest_for_get(&self, target: &ObjectRef) -> Interest {
         let mask = self.masks.of(&target.gvk());
-        let book = self.read_book();
-        let wide = book.wide.get(&target.gvk()).into_iter().flatten();
+        let wide = self.read_book().wide(&target.gvk());
         let answers = |store: &&Arc<Store>| {
             let knows = store.is_conclusive()
                 || (store.stage() == Stage::Synced
                     && store.get(target.namespace.as_deref(), &target.name).is_some());
             store.interest.mask.covers(&mask) && store.reaches(target.namespace.as_deref()) && knows
         };
-        let existing = wide.filter(|store| !is_denied(store)).find(answers);
-        existing.map_or_else(|| Interest::of_object(target).masked(mask), |store| store.interest.clone())
+        let existing = wide.iter().filter(|store| !is_denied(store)).find(answers);
+        existing.map_or_else(|| Interest::of_object(target).masked(mask), |store| (*store.interest).clone())
     }
 
     fn interest_for_list(&self, query: &Query) -> Option<Interest> {
@@ -94,7 +89,7 @@ impl Caches {
         let interest = self.normal(Interest::of_query(query));
         let covering = self.covering(&interest.gvk, interest.namespace.as_deref(), &selector);
         if let Some(store) = covering.iter().find(|store| !is_denied(store)) {
-            return Some(store.interest.clone());
+            return Some((*store.interest).clone());
         }
         let mask = self.masks.of(&interest.gvk);
         // Objects of one owner: one watch serves all owners.
@@ -112,47 +107,26 @@ impl Caches {
         selector: &Selector,
     ) -> Vec<Arc<Store>> {
         let mask = self.masks.of(gvk);
-        let book = self.read_book();
-        let wide = book.wide.get(gvk).into_iter().flatten();
-        let covers = |store: &&Arc<Store>| {
+        let mut wide = self.read_book().wide(gvk);
+        wide.retain(|store| {
             store.reaches(namespace) && store.interest.mask.covers(&mask) && store.selector.contains(selector)
-        };
-        wide.filter(covers).cloned().collect()
+        });
+        wide
     }
 
     pub(super) fn ensure(&self, interest: &Interest, holder: &Holder) -> Arc<Store> {
         let interest = self.normal(interest.clone());
-        let mut book = self.write_book();
-        let entry = match book.entries.get_mut(&interest) {
-            Some(entry) => entry,
-            None => book.open(interest, |store| task::start(self, store)),
-        };
-        entry.holders.insert(holder.clone());
-        entry.idle = None;
-        Arc::clone(&entry.store)
+        self.write_book().hold(&interest, holder, |store| task::start(self, store))
     }
 
     /// Lets go of what the holder holds and `keep` does not name.
     pub(super) fn retain(&self, holder: &Holder, keep: &HashSet<Interest>) {
-        let mut book = self.write_book();
-        for (interest, entry) in &mut book.entries {
-            if !keep.contains(interest) && entry.holders.remove(holder) && entry.holders.is_empty() {
-                entry.idle = Some(Instant::now());
-            }
-        }
+        self.write_book().retain(holder, keep);
     }
 
     /// Ends what nobody has held for the time of the linger.
     pub(super) fn close_idle(&self) {
-        let mut book = self.write_book();
-        let is_over = |entry: &Entry| entry.idle.is_some_and(|idle| idle.elapsed() >= self.linger);
-        let over: Vec<Interest> = book
-            .entries
-            .iter()
-            .filter(|(_, entry)| is_over(entry))
-            .map(|(interest, _)| interest.clone())
-            .collect();
-        over.iter().for_each(|interest| book.close(interest));
+        self.write_book().close_idle(self.linger);
     }
 }
 
@@ -166,61 +140,5 @@ pub(super) fn kind_of(read: &Read) -> Option<Gvk> {
         Read::Get(target) => Some(target.gvk()),
         Read::List(query) => Some(Gvk::new(&query.api_version, &query.kind)),
         Read::Tail(_) | Read::Resolve(_) => None,
-    }
-}
-
-impl Interest {
-    /// The one object it is about.
-    fn object(&self) -> Option<ObjectRef> {
-        let name = self.name.clone()?;
-        Some(ObjectRef {
-            api_version: self.gvk.api_version(),
-            kind: self.gvk.kind.clone(),
-            namespace: self.namespace.clone(),
-            name,
-        })
-    }
-}
-
-impl Book {
-    fn open(
-        &mut self,
-        interest: Interest,
-        start: impl FnOnce(Arc<Store>) -> tokio::task::AbortHandle,
-    ) -> &mut Entry {
-        let store = Arc::new(Store::new(interest.clone()));
-        match interest.object() {
-            Some(object) => self.named.entry(object).or_default().push(Arc::clone(&store)),
-            None => self.wide.entry(interest.gvk.clone()).or_default().push(Arc::clone(&store)),
-        }
-        let task = start(Arc::clone(&store));
-        let entry = Entry { store, holders: HashSet::new(), idle: None, task };
-        self.entries.entry(interest).or_insert(entry)
-    }
-
-    fn close(&mut self, interest: &Interest) {
-        let Some(entry) = self.entries.remove(interest) else { return };
-        entry.task.abort();
-        let others = |store: &Arc<Store>| !Arc::ptr_eq(store, &entry.store);
-        match interest.object() {
-            Some(object) => {
-                if let Some(stores) = self.named.get_mut(&object) {
-                    stores.retain(others);
-                }
-                self.named.retain(|_, stores| !stores.is_empty());
-            }
-            None => {
-                if let Some(stores) = self.wide.get_mut(&interest.gvk) {
-                    stores.retain(others);
-                }
-                self.wide.retain(|_, stores| !stores.is_empty());
-            }
-        }
-    }
-}
-
-impl Drop for Book {
-    fn drop(&mut self) {
-        self.entries.values().for_each(|entry| entry.task.abort());
     }
 }

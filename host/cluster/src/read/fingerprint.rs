@@ -37,6 +37,11 @@ pub fn answer_fingerprint(given: &Given) -> u64 {
     }
 }
 
+/// The fingerprint of the answer to a get, from that of its object.
+pub(super) fn of_lone_object(object: Option<u64>) -> u64 {
+    of_answer(&object.map_or(Answer::Missing, Answer::Found), |fingerprint| *fingerprint)
+}
+
 fn of_answer<T>(answer: &Answer<T>, found: impl Fn(&T) -> u64) -> u64 {
     let (word, value) = match answer {
         Answer::Found(value) => (0_u8, found(value)),

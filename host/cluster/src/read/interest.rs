@@ -76,6 +76,16 @@ impl Interest {
         &self.gvk
     }
 
+    /// The one object it is about.
+    pub(crate) fn object(&self) -> Option<ObjectRef> {
+        Some(ObjectRef {
+            api_version: self.gvk.api_version(),
+            kind: self.gvk.kind.clone(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone()?,
+        })
+    }
+
     /// The selector, parsed; an interest whose selector is none is refused by the server with a text.
     pub(crate) fn parsed_selector(&self) -> Selector {
         self.selector.as_deref().and_then(Selector::parse).unwrap_or_default()

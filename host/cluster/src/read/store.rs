@@ -37,7 +37,7 @@ pub enum Stage {
 }
 
 pub(super) struct Store {
-    pub(super) interest: Interest,
+    pub(super) interest: Arc<Interest>,
     pub(super) selector: Selector,
     state: Mutex<State>,
     stage: watch::Sender<Stage>,
@@ -65,7 +65,7 @@ impl Store {
     pub(super) fn new(interest: Interest) -> Self {
         let selector = interest.parsed_selector();
         let (stage, _) = watch::channel(Stage::Starting);
-        Self { interest, selector, state: Mutex::default(), stage }
+        Self { interest: Arc::new(interest), selector, state: Mutex::default(), stage }
     }
 
     pub(super) fn stage(&self) -> Stage {
@@ -157,12 +157,12 @@ impl Store {
         if !self.selector.matches(object) {
             let old = state.remove(&key)?;
             let new = self.seen(object);
-            return Some(Changed::Object { object: object.reference(), old: Some(old), new: Some(new) });
+            return Some(self.changed(object.reference(), Some(old), Some(new)));
         }
         let new = self.seen(object);
         let old = state.insert(key, Slot { seen: new.clone(), version });
         let same = old.as_ref().is_some_and(|old| old.fingerprint == new.fingerprint);
-        (!same).then(|| Changed::Object { object: object.reference(), old, new: Some(new) })
+        (!same).then(|| self.changed(object.reference(), old, Some(new)))
     }
 
     /// Drops the object with this uid and does not take it over again from an older event.
@@ -175,7 +175,7 @@ impl Store {
         let key = (target.namespace.clone().unwrap_or_default(), target.name.clone());
         let is_it = state.objects.get(&key).is_some_and(|slot| slot.seen.object.uid() == Some(uid));
         let old = if is_it { state.remove(&key) } else { None };
-        old.map(|old| Changed::Object { object: target.clone(), old: Some(old), new: None })
+        old.map(|old| self.changed(target.clone(), Some(old), None))
     }
 
     /// Drops what left the selector, unless it came back by now; `live` is how it was seen last.
@@ -186,7 +186,7 @@ impl Store {
             return None;
         }
         let old = state.remove(&key)?;
-        Some(Changed::Object { object: live.reference(), old: Some(old), new: Some(self.seen(live)) })
+        Some(self.changed(live.reference(), Some(old), Some(self.seen(live))))
     }
 
     /// True when it is known as alive: an event of its deletion is news.
@@ -211,6 +211,10 @@ impl Store {
             .iter()
             .filter(|(key, slot)| !listing.contains(*key) && !slot.is_newer_than(version));
         absent.map(|(_, slot)| Arc::clone(&slot.seen.object)).collect()
+    }
+
+    fn changed(&self, object: ObjectRef, old: Option<Seen>, new: Option<Seen>) -> Changed {
+        Changed::Object { interest: Arc::clone(&self.interest), object, old, new }
     }
 
     fn seen(&self, object: &Object) -> Seen {

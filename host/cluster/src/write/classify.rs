@@ -175,3 +175,66 @@ fn whole(message: &str) -> InvalidField {
 fn causes(status: &Status) -> &[StatusCause] {
     status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::write::error::Retry;
+
+    fn of(status: serde_json::Value, retry_after: Option<u64>) -> Cause {
+        let failure =
+            Failure::of_status(serde_json::from_value(status).unwrap(), retry_after.map(Duration::from_secs));
+        cause(failure, &ObjectRef::new("v1", "ConfigMap", "a").within("n"), "me")
+    }
+
+    /// Answers that a healthy server does not give on demand.
+    #[test]
+    fn each_answer_becomes_the_cause_with_its_label_and_retry() {
+        let details = json!({"retryAfterSeconds": 7});
+        let cases = [
+            (json!({"code": 401, "reason": "Unauthorized"}), None, "unauthorized", Retry::Later),
+            (json!({"code": 410, "reason": "Gone"}), None, "gone", Retry::Reread),
+            (json!({"code": 413, "message": "too large"}), None, "refusal", Retry::WhenChanged),
+            (json!({"code": 429}), Some(3), "too_many_requests", Retry::After(Duration::from_secs(3))),
+            (
+                json!({"code": 429, "details": details}),
+                None,
+                "too_many_requests",
+                Retry::After(Duration::from_secs(7)),
+            ),
+            (json!({"code": 429}), None, "too_many_requests", Retry::Later),
+            (json!({"code": 500, "reason": "InternalError"}), None, "unavailable", Retry::Later),
+            (json!({"code": 503}), Some(1), "too_many_requests", Retry::After(Duration::from_secs(1))),
+            (json!({"code": 503}), None, "unavailable", Retry::Later),
+            (json!({"code": 504, "reason": "Timeout"}), None, "outcome_unknown", Retry::Reread),
+            (json!({"code": 302}), None, "unexpected", Retry::Later),
+        ];
+        for (status, after, label, retry) in cases {
+            let cause = of(status.clone(), after);
+            assert_eq!((cause.label(), cause.retry()), (label, retry), "{status}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_timed_out_has_an_unknown_outcome() {
+        let target = ObjectRef::new("v1", "ConfigMap", "a");
+        assert_eq!(cause(Failure::TimedOut, &target, "me").label(), "outcome_unknown");
+    }
+
+    #[test]
+    fn a_right_at_the_scope_of_the_cluster_has_no_namespace() {
+        let message = "nodes \"n\" is forbidden: User \"u\" cannot patch resource \"nodes\" in API group \"\" at \
+                       the cluster scope";
+        let Cause::Forbidden { resource, namespace, verb, .. } =
+            of(json!({"code": 403, "message": message}), None)
+        else {
+            panic!("not forbidden")
+        };
+        assert_eq!((verb.as_str(), resource.as_str(), namespace), ("patch", "nodes", None));
+    }
+}

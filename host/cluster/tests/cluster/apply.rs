@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pintle_api::{Object, ObjectRef};
 use pintle_cluster::{
-    Apply, Cause, Delete, Deleted, Expect, Leadership, Note, NoteKind, Patch, Retry, applied_fingerprint,
+    Apply, Cause, Delete, Deleted, Expect, Note, NoteKind, Patch, Retry, applied_fingerprint,
 };
 use serde_json::json;
 
@@ -169,20 +169,13 @@ async fn a_status_is_ours_where_we_wrote_it_and_others_fields_stay() {
     .await;
     let (target, uid) = (owner.reference(), live.object.uid().unwrap().to_owned());
     let foreign = json!({"theirs": true});
-    world.other_on(&world.cluster).merge_status(&target, None, &foreign).await.unwrap();
+    world.writer.merge_status(&target, None, &foreign).await.unwrap();
     world.writer.apply_status(&target, &uid, &json!({"phase": "Pending", "extra": 1})).await.unwrap();
     let now = world.writer.apply_status(&target, &uid, &json!({"phase": "Ready"})).await.unwrap().object;
     assert_eq!(now.at("/status"), Some(&json!({"phase": "Ready", "theirs": true})));
     assert_eq!(now.at("/spec/a"), Some(&json!(1)));
     let error = world.writer.merge_status(&target, Some("1"), &json!({"phase": "x"})).await.unwrap_err();
     assert!(matches!(error.cause(), Cause::Stale(_)), "{error:?}");
-}
-
-impl World {
-    /// A writer that knows the kinds another connection has learned.
-    fn other_on(&self, cluster: &pintle_cluster::Cluster) -> pintle_cluster::Writer {
-        cluster.writer(Leadership::always())
-    }
 }
 
 #[tokio::test]

@@ -1,11 +1,8 @@
 //! Who may write, and when.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use pintle_cluster::{Apply, Cause, Cluster, Leadership, LeaseSettings, NotLeading};
+use pintle_cluster::{Apply, Cause, Leadership, LeaseSettings, NotLeading};
 use serde_json::json;
 
 use crate::{
@@ -35,20 +32,10 @@ fn never_both(one: &Leadership, two: &Leadership) -> tokio::task::JoinHandle<()>
     })
 }
 
-async fn candidates(namespace: &str, wire: Option<&kube::Config>) -> (Arc<Cluster>, Arc<Cluster>) {
-    let first = match wire {
-        Some(config) => connect_to(config.clone()).await,
-        None => connect_as(OPERATOR).await,
-    };
-    let second = connect_as(OPERATOR).await;
-    drop(namespace.to_owned());
-    (first, second)
-}
-
 #[tokio::test]
 async fn a_released_lease_is_taken_over_at_once() {
     let world = World::new("lease-release").await;
-    let (a, b) = candidates("lease-release", None).await;
+    let (a, b) = (connect_as(OPERATOR).await, connect_as(OPERATOR).await);
     let first = a.campaign(settings("lease-release", "first"));
     soon("the first leads", first.elected()).await.unwrap();
     let second = b.campaign(settings("lease-release", "second"));
@@ -77,7 +64,7 @@ async fn a_released_lease_is_taken_over_at_once() {
 async fn a_leader_that_lost_the_server_stops_writing_before_another_begins() {
     let world = World::new("lease-expiry").await;
     let (wire, config) = Wire::before(plane().config(OPERATOR).unwrap()).await;
-    let (a, b) = candidates("lease-expiry", Some(&config)).await;
+    let (a, b) = (connect_to(config).await, connect_as(OPERATOR).await);
     let first = a.campaign(settings("lease-expiry", "first"));
     soon("the first leads", first.elected()).await.unwrap();
     let second = b.campaign(settings("lease-expiry", "second"));

@@ -1,9 +1,10 @@
 //! Connections that break, servers that restart, servers that are older.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
+use futures::StreamExt as _;
 use pintle_api::{Answer, Facts as _, Gvk, Read};
-use pintle_cluster::{Apply, Cause, Delete, Interest, Leadership, Stage, Verb};
+use pintle_cluster::{Apply, Cause, Changed, Delete, Interest, Leadership, Stage, Verb};
 use serde_json::json;
 
 use crate::{
@@ -55,42 +56,61 @@ async fn a_write_that_was_not_sent_differs_from_one_with_an_unknown_outcome() {
     assert!(matches!(error.cause(), Cause::Unreachable(_)), "{error:?}");
 }
 
-#[tokio::test]
-async fn after_a_restart_that_forgot_our_version_everything_is_listed_again() {
-    let mut server = Server::start(&[]).await;
-    let cluster = server.connect().await;
-    let writer = cluster.writer(Leadership::always());
-    let map = |name: &str, round: u32| {
-        let metadata = json!({"name": name, "namespace": "default"});
-        let data = json!({"k": round.to_string()});
-        object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}))
-    };
-    for name in ["kept", "deleted"] {
-        writer.create(&map(name, 0)).await.unwrap();
+fn plain_map(name: &str, data: &str) -> pintle_api::Object {
+    let metadata = json!({"name": name, "namespace": "default"});
+    object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"k": data}}))
+}
+
+/// The code with which the server ends a watch of ConfigMaps from a version, if it does at once.
+async fn end_of_watch(server: &Server, version: &str) -> Option<u16> {
+    let client = kube::Client::try_from(server.config()).unwrap();
+    let maps = kube::Api::<k8s_openapi::api::core::v1::ConfigMap>::namespaced(client, "default");
+    let mut events = pin!(maps.watch(&kube::api::WatchParams::default(), version).await.ok()?);
+    match events.next().await?.ok()? {
+        kube::core::WatchEvent::Error(status) => Some(status.code),
+        _ => None,
     }
+}
+
+#[tokio::test]
+async fn when_the_server_has_forgotten_our_version_everything_is_listed_again() {
+    let mut server = Server::start(&[]).await;
+    let (wire, config) = Wire::before(server.config()).await;
+    let cluster = connect_to(config).await;
+    let other = server.connect().await.writer(Leadership::always());
+    let mut last = None;
+    for name in ["kept", "deleted"] {
+        last = Some(other.create(&plain_map(name, "0")).await.unwrap().object);
+    }
+    let version = last.unwrap().resource_version().unwrap().to_owned();
     let interest = Interest::all(Gvk::new("v1", "ConfigMap")).within("default");
     cluster.caches.hold(&interest, &release("restart"));
     assert_eq!(cluster.caches.settled(&interest).await, Some(Stage::Synced));
     let mut changes = cluster.caches.subscribe();
+    wire.cut();
+    let (kept, deleted) = (plain_map("kept", "1"), plain_map("deleted", "0").reference());
+    other.delete(&deleted, &Delete::default()).await.unwrap();
+    let kept =
+        other.apply(&kept, &Apply { force: true, ..Apply::default() }).await.unwrap().object.reference();
+    let new = other.create(&plain_map("new", "0")).await.unwrap().object.reference();
+    // A new process has no history before its start.
     server.kill();
     server.resume().await;
-    // The new process begins its history here; our watch is still pausing with an older version.
-    let other = server.connect().await.writer(Leadership::always());
-    other.delete(&map("deleted", 0).reference(), &Delete::default()).await.unwrap();
-    for round in 1..=3 {
-        other.apply(&map("kept", round), &Apply { force: true, ..Apply::default() }).await.unwrap();
-    }
-    other.create(&map("new", 0)).await.unwrap();
-    let (kept, deleted, new) =
-        (map("kept", 0).reference(), map("deleted", 0).reference(), map("new", 0).reference());
+    assert_eq!(end_of_watch(&server, &version).await, Some(410));
+    assert!(cluster.caches.get(&deleted).found().is_some());
+    wire.mend();
     eventually("the state after the restart", async || {
-        let caches = &cluster.caches;
-        let same = data(&cluster, &kept, "k")? == "3" && caches.get(&deleted) == Answer::Missing;
-        (same && caches.get(&new).found().is_some()).then_some(())
+        let same = data(&cluster, &kept, "k")? == "1" && cluster.caches.get(&deleted) == Answer::Missing;
+        (same && cluster.caches.get(&new).found().is_some()).then_some(())
     })
     .await;
-    assert!(soon("changes were told", changes.next()).await.is_some());
-    assert_eq!(cluster.caches.stage(&interest), Some(Stage::Synced));
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        let Some(Changed::Object { object, .. }) = soon("a change", changes.next()).await else { panic!() };
+        told.push(object.name);
+    }
+    told.sort();
+    assert_eq!(told, ["deleted", "kept", "new"]);
 }
 
 #[tokio::test]

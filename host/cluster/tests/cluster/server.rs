@@ -64,7 +64,7 @@ impl Server {
         Cluster::connect(ConnectOptions { reach, ..ConnectOptions::default() }).await.unwrap()
     }
 
-    fn config(&self) -> kube::Config {
+    pub(crate) fn config(&self) -> kube::Config {
         let mut config = kube::Config::new(format!("https://127.0.0.1:{}", self.port).parse().unwrap());
         config.accept_invalid_certs = true;
         config.connect_timeout = Some(Duration::from_secs(1));
