@@ -32,6 +32,5 @@ pub use order::Order;
 pub use render::{Compiled, Files, Printed, Release, RenderError, RenderInput, Rendered};
 pub use schema::{SchemaError, Violation};
 pub use scope::to_value as go_value;
-pub use pintle_template::semver;
 pub use values::Values;
 pub use yaml::Error as YamlError;

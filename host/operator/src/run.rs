@@ -155,7 +155,8 @@ async fn follow_changes(ctx: Arc<Context>) {
     for (api_version, kind, _) in KINDS {
         let all = Interest::all(Gvk::new(api_version, kind));
         let interest = match ctx.options.selector.as_str() {
-            selector if !selector.is_empty() && kind == "SpecialResource" => all.selecting(selector),
+            // Plugins serve whoever names them.
+            selector if !selector.is_empty() && kind != "Plugin" => all.selecting(selector),
             _ => all,
         };
         ctx.caches.hold(&interest, &Holder::Part("owners"));
