@@ -1,1 +1,5 @@
-//! x
+//! What the end-to-end tests stand on: one control plane a process, an operator a test.
+
+pub mod stage;
+
+pub use stage::Stage;

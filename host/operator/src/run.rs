@@ -162,7 +162,7 @@ async fn follow_changes(ctx: Arc<Context>) {
         ctx.caches.hold(&interest, &Holder::Part("owners"));
     }
     while let Some(changed) = changes.next().await {
-        let Changed::Object { object, old, new } = changed else { continue };
+        let Changed::Object { object, old, new, .. } = changed else { continue };
         let is_known = old.is_some() && new.is_some();
         match key_of(&ctx, &object) {
             // A change of a known owner wakes it through what it has read.

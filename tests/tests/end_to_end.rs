@@ -1,0 +1,10 @@
+//! The end-to-end tests: real API server, controllers, scheduler and registry, simulated nodes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests stop at the first surprise"
+)]
+
+#[path = "end_to_end/example.rs"]
+mod example;
