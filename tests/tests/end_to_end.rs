@@ -8,3 +8,5 @@
 
 #[path = "end_to_end/example.rs"]
 mod example;
+#[path = "end_to_end/watch.rs"]
+mod watch;

@@ -1,0 +1,120 @@
+//! A vendor's kind becomes releases through the same pipeline.
+
+use kube::{
+    Api,
+    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams},
+    core::GroupVersionKind,
+};
+use pintle::scenario;
+use pintle_tests::{Stage, stage::PATIENCE};
+use serde_json::{Value, json};
+
+fn memcacheds(stage: &Stage) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("cache.my.domain", "v1", "Memcached");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "memcacheds");
+    Api::namespaced_with(stage.client.clone(), &stage.name, &resource)
+}
+
+fn file(path: &str) -> Value {
+    let path = scenario::source_tree().join("deploy/example/memcached").join(path);
+    serde_yaml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+async fn install(stage: &Stage) {
+    stage.install_chart(&scenario::chart_folder("memcached")).await.unwrap();
+    let mut watch = file("watch.yaml");
+    watch["metadata"] = json!({"name": stage.name, "labels": {"test": stage.name}});
+    watch["spec"]["chart"]["repository"]["url"] = json!(format!("cm://{}/chart", stage.name));
+    watch["spec"]["selector"] = json!({"matchLabels": {"test": stage.name}});
+    stage.apply(watch).await.unwrap();
+}
+
+fn sample(stage: &Stage, size: u32) -> Value {
+    let mut sample = file("sample.yaml");
+    sample["metadata"] = json!({"name": "sample", "namespace": stage.name, "labels": {"test": stage.name}});
+    sample["spec"]["size"] = json!(size);
+    sample
+}
+
+async fn wait_for(
+    api: &Api<DynamicObject>,
+    what: &str,
+    wanted: impl Fn(&DynamicObject) -> bool + Clone,
+) -> DynamicObject {
+    let is_wanted = move |object: Option<&DynamicObject>| object.is_some_and(&wanted);
+    let waited = tokio::time::timeout(
+        PATIENCE,
+        kube::runtime::wait::await_condition(api.clone(), "sample", is_wanted),
+    );
+    match waited.await {
+        Ok(found) => found.unwrap().unwrap(),
+        Err(_) => panic!("not {what}: {:#}", serde_json::to_value(api.get("sample").await.ok()).unwrap()),
+    }
+}
+
+fn condition(object: &DynamicObject, kind: &str) -> String {
+    let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array);
+    let found = conditions.into_iter().flatten().find(|condition| condition["type"] == kind);
+    found.and_then(|condition| condition["status"].as_str()).unwrap_or_default().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vendors_object_becomes_a_release_changes_with_it_and_goes_with_it() {
+    let mut stage = Stage::new("watch-memcached").await.unwrap();
+    // The kind comes after the Watch that binds it: an event makes it work, not a restart.
+    install(&stage).await;
+    stage.apply(file("crd.yaml")).await.unwrap();
+    let api = memcacheds(&stage);
+    let crd = Api::<
+        k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    >::all(stage.client.clone());
+    let established = kube::runtime::conditions::is_crd_established();
+    kube::runtime::wait::await_condition(crd, "memcacheds.cache.my.domain", established).await.unwrap();
+    stage.apply(sample(&stage, 3)).await.unwrap();
+    let ready = wait_for(&api, "Ready", |object| condition(object, "Ready") == "True").await;
+    assert_eq!(ready.metadata.finalizers.unwrap(), ["pintle.dev/release"]);
+    assert_eq!(ready.data["status"]["observedGeneration"], 1);
+
+    let deployment = stage.get("apps/v1", "Deployment", "deployments", "sample-memcached").await.unwrap();
+    assert_eq!(deployment.data["spec"]["replicas"], 3);
+    assert_eq!(deployment.metadata.owner_references.unwrap()[0].name, "sample");
+    assert!(stage.get("v1", "Secret", "secrets", "sh.helm.release.v1.sample.v1").await.is_ok());
+
+    stage.apply(sample(&stage, 5)).await.unwrap();
+    let wanted = |object: &DynamicObject| {
+        object.data["status"]["observedGeneration"] == 2 && condition(object, "Ready") == "True"
+    };
+    wait_for(&api, "Ready again", wanted).await;
+    let deployment = stage.get("apps/v1", "Deployment", "deployments", "sample-memcached").await.unwrap();
+    assert_eq!(
+        (&deployment.data["spec"]["replicas"], &deployment.data["status"]["availableReplicas"]),
+        (&json!(5), &json!(5))
+    );
+
+    // What a vendor's controller wrote into the status survives.
+    let foreign = json!({"status": {"nodes": ["a"]}});
+    api.patch_status("sample", &PatchParams::default(), &Patch::Merge(&foreign)).await.unwrap();
+    stage.apply(sample(&stage, 2)).await.unwrap();
+    let wanted = |object: &DynamicObject| {
+        object.data["status"]["observedGeneration"] == 3 && condition(object, "Ready") == "True"
+    };
+    let ready = wait_for(&api, "Ready a third time", wanted).await;
+    assert_eq!(ready.data["status"]["nodes"], json!(["a"]));
+
+    api.delete("sample", &DeleteParams::default()).await.unwrap();
+    let uid = ready.metadata.uid.unwrap();
+    let gone = kube::runtime::conditions::is_deleted(&uid);
+    tokio::time::timeout(PATIENCE, kube::runtime::wait::await_condition(api, "sample", gone))
+        .await
+        .unwrap()
+        .unwrap();
+    let deployments = stage.api("apps/v1", "Deployment", "deployments");
+    assert!(
+        deployments
+            .get_opt("sample-memcached")
+            .await
+            .unwrap()
+            .is_none_or(|found| found.metadata.deletion_timestamp.is_some())
+    );
+    stage.stop_operator().await.unwrap();
+}
