@@ -43,7 +43,10 @@ pub fn check_object(file: &str, object: &Object) -> Result<(), UnknownAnnotation
 
 fn nearest(key: &str) -> Option<&'static str> {
     let distances = names::CHART_ANNOTATIONS.iter().map(|known| (distance(key, known), *known));
-    distances.min().filter(|(distance, known)| *distance * 2 < known.len() - names::PREFIX.len() + 2).map(|(_, known)| known)
+    distances
+        .min()
+        .filter(|(distance, known)| *distance * 2 < known.len() - names::PREFIX.len() + 2)
+        .map(|(_, known)| known)
 }
 
 /// Letters to change, add or drop (Levenshtein).

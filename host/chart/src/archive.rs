@@ -142,7 +142,8 @@ fn path_inside(raw: &[u8]) -> Result<String, Error> {
         return Err(refuse("not in a folder"));
     }
     let path = clean(inside).ok_or_else(|| refuse("parent folder"))?;
-    let drive = |path: &str| matches!(path.as_bytes(), [letter, b':', b'/', ..] if letter.is_ascii_alphabetic());
+    let drive =
+        |path: &str| matches!(path.as_bytes(), [letter, b':', b'/', ..] if letter.is_ascii_alphabetic());
     if folder == ".." || drive(&path) || drive(&name) {
         return Err(refuse("names a drive or a parent folder"));
     }
@@ -206,7 +207,11 @@ mod tests {
 
     #[test]
     fn files_lose_the_folder_of_the_archive() {
-        let bytes = tgz(&[("c/Chart.yaml", b"a"), ("c/templates/./x.yaml", b"b"), ("c\\values.yaml", b"\xef\xbb\xbfk")]);
+        let bytes = tgz(&[
+            ("c/Chart.yaml", b"a"),
+            ("c/templates/./x.yaml", b"b"),
+            ("c\\values.yaml", b"\xef\xbb\xbfk"),
+        ]);
         assert_eq!(paths(&bytes), ["Chart.yaml", "templates/x.yaml", "values.yaml"]);
         assert_eq!(&*read_tgz(&bytes).unwrap()[2].data, b"k");
     }
@@ -214,8 +219,15 @@ mod tests {
     #[test]
     fn paths_that_leave_the_folder_are_refused_by_name() {
         for path in [
-            "c/../../etc/passwd", "c//etc/passwd", "/etc/passwd", "../c/Chart.yaml", "c/templates/../../x", "c/C:/x",
-            "Chart.yaml", "c\\..\\..\\x", "c/..",
+            "c/../../etc/passwd",
+            "c//etc/passwd",
+            "/etc/passwd",
+            "../c/Chart.yaml",
+            "c/templates/../../x",
+            "c/C:/x",
+            "Chart.yaml",
+            "c\\..\\..\\x",
+            "c/..",
         ] {
             let error = read_tgz(&tgz(&[(path, b"x")])).unwrap_err();
             assert!(matches!(error, Error::Path { .. }), "{path}: {error}");
@@ -225,7 +237,8 @@ mod tests {
 
     #[test]
     fn an_archive_that_was_cut_anywhere_is_an_error() {
-        let noise: Vec<u8> = (0..9_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()).collect();
+        let noise: Vec<u8> =
+            (0..9_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()).collect();
         let whole = tgz(&[("c/Chart.yaml", b"name: c"), ("c/noise", &noise)]);
         for length in (20..whole.len()).step_by(997).chain([whole.len() - 1, whole.len() - 9]) {
             let error = read_tgz(&whole[..length]).unwrap_err();
@@ -245,9 +258,11 @@ mod tests {
     #[test]
     fn links_and_folders_are_left_out() {
         let mut builder = tar::Builder::new(Vec::new());
-        for (kind, name) in
-            [(tar::EntryType::Symlink, "c/link"), (tar::EntryType::Link, "c/hard"), (tar::EntryType::Directory, "c/d/")]
-        {
+        for (kind, name) in [
+            (tar::EntryType::Symlink, "c/link"),
+            (tar::EntryType::Link, "c/hard"),
+            (tar::EntryType::Directory, "c/d/"),
+        ] {
             let mut header = tar::Header::new_gnu();
             header.set_entry_type(kind);
             header.set_path(name).unwrap();

@@ -259,7 +259,11 @@ impl GoObject for ShownSet {
     }
 
     fn entries(&self) -> Vec<(Value, Value)> {
-        self.0.iter().enumerate().map(|(at, version)| (Value::from(at), Value::from(version.as_str()))).collect()
+        self.0
+            .iter()
+            .enumerate()
+            .map(|(at, version)| (Value::from(at), Value::from(version.as_str())))
+            .collect()
     }
 }
 
@@ -312,9 +316,12 @@ mod tests {
     #[test]
     fn api_versions_can_be_asked_with_and_without_a_kind() {
         let capabilities = Capabilities::default().with(["cert-manager.io/v1", "apps/v1/Deployment"]);
-        for (version, there) in
-            [("apps/v1", true), ("apps/v1/Deployment", true), ("cert-manager.io/v1", true), ("apps/v9", false)]
-        {
+        for (version, there) in [
+            ("apps/v1", true),
+            ("apps/v1/Deployment", true),
+            ("cert-manager.io/v1", true),
+            ("apps/v9", false),
+        ] {
             assert_eq!(capabilities.has(version), there, "{version}");
         }
     }

@@ -170,7 +170,10 @@ impl Chart {
             path if path.starts_with("charts/") && !path.ends_with(".prov") => {
                 let rest = path.strip_prefix("charts/").unwrap_or(path).to_owned();
                 let (name, inside) = rest.split_once('/').unwrap_or((rest.as_str(), ""));
-                inner.entry(name.to_owned()).or_default().push(File { path: inside.to_owned(), data: file.data });
+                inner
+                    .entry(name.to_owned())
+                    .or_default()
+                    .push(File { path: inside.to_owned(), data: file.data });
             }
             _ => self.files.push(file),
         }
@@ -240,7 +243,8 @@ pub(crate) mod tests {
 
     /// A chart of files given as (path, text).
     pub(crate) fn chart(files: &[(&str, &str)]) -> Chart {
-        Chart::from_folder(files.iter().map(|(path, text)| File::new(*path, text.as_bytes())).collect()).unwrap()
+        Chart::from_folder(files.iter().map(|(path, text)| File::new(*path, text.as_bytes())).collect())
+            .unwrap()
     }
 
     fn error(files: &[(&str, &str)]) -> String {

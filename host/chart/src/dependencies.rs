@@ -60,7 +60,12 @@ impl Node {
     }
 
     /// `outer` are the values of the charts around, from the root on; `path` leads from there to this chart.
-    fn enable(&mut self, outer: &Values, path: &str, warnings: &mut Vec<String>) -> Result<(), values::Error> {
+    fn enable(
+        &mut self,
+        outer: &Values,
+        path: &str,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), values::Error> {
         if self.metadata.dependencies.is_empty() {
             return Ok(());
         }
@@ -150,7 +155,9 @@ pub(crate) fn is_compatible(constraint: &str, version: &str) -> bool {
 
 fn by_condition(dependency: &Dependency, seen: &Values, path: &str) -> Option<bool> {
     let conditions = dependency.condition.trim().split(',').filter(|condition| !condition.is_empty());
-    conditions.filter_map(|condition| values::scalar(seen, &format!("{path}{condition}"))).find_map(Value::as_bool)
+    conditions
+        .filter_map(|condition| values::scalar(seen, &format!("{path}{condition}")))
+        .find_map(Value::as_bool)
 }
 
 /// One true tag switches it on; without one, a false tag switches it off.
@@ -197,7 +204,8 @@ mod tests {
     }
 
     fn names(node: &Node) -> Vec<String> {
-        let below = |child: &Node| names(child).into_iter().map(|name| format!("{}/{name}", child.name)).collect();
+        let below =
+            |child: &Node| names(child).into_iter().map(|name| format!("{}/{name}", child.name)).collect();
         let mut all: Vec<String> = node.children.iter().map(|child| child.name.clone()).collect();
         all.extend(node.children.iter().flat_map(|child| -> Vec<String> { below(child) }));
         all.sort();
@@ -209,7 +217,9 @@ mod tests {
 
     #[test]
     fn conditions_beat_tags_and_the_first_that_is_there_decides() {
-        let meta = top("- {name: a, version: '*', condition: 'a.on,x.on', tags: [t, u]}\n- {name: b, version: '*', tags: [u]}\n");
+        let meta = top(
+            "- {name: a, version: '*', condition: 'a.on,x.on', tags: [t, u]}\n- {name: b, version: '*', tags: [u]}\n",
+        );
         let files = [("Chart.yaml", meta.as_str()), A, B];
         for (user, on) in [
             (json!({}), vec!["a", "b"]),
@@ -231,7 +241,10 @@ mod tests {
         let meta = top("- {name: a, version: '*'}\n");
         let files = [
             ("Chart.yaml", meta.as_str()),
-            ("charts/a/Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies:\n- {name: c, version: '*', condition: c.active}\n"),
+            (
+                "charts/a/Chart.yaml",
+                "apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies:\n- {name: c, version: '*', condition: c.active}\n",
+            ),
             ("charts/a/values.yaml", "c: {active: false}\n"),
             ("charts/a/charts/c/Chart.yaml", "name: c\nversion: 1.0.0\n"),
         ];
@@ -241,7 +254,9 @@ mod tests {
 
     #[test]
     fn an_alias_makes_a_copy_of_its_own() {
-        let meta = top("- {name: a, version: '*', alias: one}\n- {name: a, version: '>1', alias: two}\n- {name: b, version: '9'}\n");
+        let meta = top(
+            "- {name: a, version: '*', alias: one}\n- {name: a, version: '>1', alias: two}\n- {name: b, version: '9'}\n",
+        );
         let node = settled(&[("Chart.yaml", meta.as_str()), A, B], json!({}));
         // `b` does not fit its requirement, so it counts as one that nobody required.
         assert_eq!(names(&node), ["b", "one"]);
@@ -251,7 +266,9 @@ mod tests {
 
     #[test]
     fn values_are_imported_below_the_parents_own() {
-        let meta = top("- {name: a, version: '*', import-values: [data, {child: deep.in, parent: into.here}, nope]}\n");
+        let meta = top(
+            "- {name: a, version: '*', import-values: [data, {child: deep.in, parent: into.here}, nope]}\n",
+        );
         let node = settled(
             &[
                 ("Chart.yaml", meta.as_str()),

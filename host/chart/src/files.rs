@@ -6,8 +6,8 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pintle_template::{
     function::{Ctx, FnError, Param, Signature},
     value::{
-        GoObject, MapType, Value, as_text, bytes_value, object::Shape, object_value, string_list, string_value,
-        typed_map,
+        GoObject, MapType, Value, as_text, bytes_value, object::Shape, object_value, string_list,
+        string_value, typed_map,
     },
     yaml,
 };
@@ -31,7 +31,13 @@ impl FilesObject {
         // Helm takes every file where the pattern is none.
         let glob = Glob::parse(pattern);
         let fits = |path: &str| glob.as_ref().is_none_or(|glob| glob.fits(path));
-        Self(self.0.iter().filter(|(path, _)| fits(path)).map(|(path, data)| (path.clone(), Arc::clone(data))).collect())
+        Self(
+            self.0
+                .iter()
+                .filter(|(path, _)| fits(path))
+                .map(|(path, data)| (path.clone(), Arc::clone(data)))
+                .collect(),
+        )
     }
 
     /// A mapping in YAML from base names to what `show` makes of the content.
@@ -85,7 +91,10 @@ impl GoObject for FilesObject {
     }
 
     fn entries(&self) -> Vec<(Value, Value)> {
-        self.0.iter().map(|(path, data)| (Value::from(path.as_str()), bytes_value(Arc::clone(data)))).collect()
+        self.0
+            .iter()
+            .map(|(path, data)| (Value::from(path.as_str()), bytes_value(Arc::clone(data))))
+            .collect()
     }
 }
 
@@ -103,7 +112,10 @@ enum Token {
     /// One character but `/`.
     Any,
     One(char),
-    Class { negated: bool, ranges: Vec<(char, char)> },
+    Class {
+        negated: bool,
+        ranges: Vec<(char, char)>,
+    },
     Either(Vec<Vec<Token>>),
 }
 

@@ -99,7 +99,12 @@ impl Rule {
         let (negated, text) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
         let (folders_only, text) = text.strip_suffix('/').map_or((false, text), |rest| (true, rest));
         let (rooted, pattern) = text.strip_prefix('/').map_or((false, text), |rest| (true, rest));
-        Ok(Some(Self { pattern: pattern.to_owned(), negated, folders_only, whole: rooted || text.contains('/') }))
+        Ok(Some(Self {
+            pattern: pattern.to_owned(),
+            negated,
+            folders_only,
+            whole: rooted || text.contains('/'),
+        }))
     }
 
     fn fits(&self, path: &str) -> bool {

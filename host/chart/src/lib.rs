@@ -23,12 +23,12 @@ pub mod values;
 mod yaml;
 
 pub use archive::File;
-pub use pintle_template::semver;
 pub use capabilities::Capabilities;
 pub use chart::{Chart, ChartError, digest_of};
 pub use manifest::{Document, Hook};
 pub use metadata::{Dependency, Maintainer, Metadata};
 pub use order::Order;
+pub use pintle_template::semver;
 pub use render::{Compiled, Files, Printed, Release, RenderError, RenderInput, Rendered};
 pub use schema::{SchemaError, Violation};
 pub use scope::to_value as go_value;

@@ -69,7 +69,9 @@ pub enum DeletePolicy {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Not YAML.
-    #[error("YAML parse error on {file}: rendered line {line}: {excerpt:?}: quote the value, or mend the indentation")]
+    #[error(
+        "YAML parse error on {file}: rendered line {line}: {excerpt:?}: quote the value, or mend the indentation"
+    )]
     Yaml {
         /// Template.
         file: String,
@@ -305,11 +307,14 @@ fn read(file: &str, line: usize, text: &str) -> Result<Value, Error> {
 }
 
 fn document(piece: &Piece, value: Value) -> Result<Document, Error> {
-    let missing = |field, fix| Error::NoObject { file: piece.source.to_string(), line: piece.line, field, fix };
+    let missing =
+        |field, fix| Error::NoObject { file: piece.source.to_string(), line: piece.line, field, fix };
     let object = Object::new(value).map_err(|error| match error {
         NotAnObject::Missing("kind") => missing("kind", "add `kind:`, or remove the document"),
         NotAnObject::Missing(_) => missing("apiVersion", "add `apiVersion:`, or remove the document"),
-        NotAnObject::NotAMapping => missing("fields", "a document must be a mapping with `apiVersion` and `kind`"),
+        NotAnObject::NotAMapping => {
+            missing("fields", "a document must be a mapping with `apiVersion` and `kind`")
+        }
     })?;
     if object.name().is_empty() && object.str_at("/metadata/generateName").is_none_or(str::is_empty) {
         return Err(missing("metadata.name", "name the object: a value in its name may be empty"));
@@ -364,16 +369,25 @@ mod tests {
         let file = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: b}\n";
         let other = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n";
         let sorted = sorted(&[("c/templates/a.yaml", file), ("c/templates/b.yaml", other)]).unwrap();
-        let documents: Vec<Document> = sorted.pieces.iter().flat_map(|piece| documents(piece).unwrap()).collect();
-        let names: Vec<_> = documents.iter().map(|document| (document.object.name(), document.index, document.line)).collect();
+        let documents: Vec<Document> =
+            sorted.pieces.iter().flat_map(|piece| documents(piece).unwrap()).collect();
+        let names: Vec<_> = documents
+            .iter()
+            .map(|document| (document.object.name(), document.index, document.line))
+            .collect();
         assert_eq!(names, [("b", 1, 5), ("a", 0, 1), ("s", 0, 1)]);
-        assert!(text_of(&sorted.pieces).starts_with("---\n# Source: c/templates/a.yaml\napiVersion: v1\nkind: Secret\n"));
+        assert!(
+            text_of(&sorted.pieces)
+                .starts_with("---\n# Source: c/templates/a.yaml\napiVersion: v1\nkind: Secret\n")
+        );
     }
 
     #[test]
     fn hooks_are_apart_with_weight_events_and_policies() {
         let hook = |hooks: &str| {
-            format!("apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n  annotations:\n    helm.sh/hook: \"{hooks}\"\n    helm.sh/hook-weight: \"-5\"\n    helm.sh/hook-delete-policy: Hook-Succeeded, before-hook-creation\n")
+            format!(
+                "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n  annotations:\n    helm.sh/hook: \"{hooks}\"\n    helm.sh/hook-weight: \"-5\"\n    helm.sh/hook-delete-policy: Hook-Succeeded, before-hook-creation\n"
+            )
         };
         let sorted1 = sorted(&[("c/t", &hook("pre-install, Post-Upgrade"))]).unwrap();
         assert!(sorted1.pieces.is_empty());
@@ -389,8 +403,12 @@ mod tests {
     fn comments_alone_are_nothing_and_lists_are_their_items() {
         let text = "# words\n---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n";
         let sorted = sorted(&[("c/t", text)]).unwrap();
-        let names: Vec<String> =
-            sorted.pieces.iter().flat_map(|piece| documents(piece).unwrap()).map(|document| document.object.name().to_owned()).collect();
+        let names: Vec<String> = sorted
+            .pieces
+            .iter()
+            .flat_map(|piece| documents(piece).unwrap())
+            .map(|document| document.object.name().to_owned())
+            .collect();
         assert_eq!(names, ["a", "b"]);
         assert_eq!(sorted.pieces.len(), 2);
     }
@@ -408,7 +426,8 @@ mod tests {
         assert!(yaml.starts_with("YAML parse error on c/templates/x.yaml: rendered line "), "{yaml}");
         let own = fault("apiVersion: pintle.dev/v1alpha1\nkind: Plugin\nmetadata: {name: p}\n");
         assert!(own.contains("Plugin p is of group pintle.dev, which a chart must not install"), "{own}");
-        let unknown = fault("apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {pintle.dev/waits: x}}\n");
+        let unknown =
+            fault("apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {pintle.dev/waits: x}}\n");
         assert!(unknown.contains("did you mean \"pintle.dev/wait\"?"), "{unknown}");
     }
 }

@@ -311,7 +311,9 @@ impl<'de> Deserialize<'de> for Lenient {
             Value::String(text) => text,
             Value::Null => String::new(),
             Value::Bool(flag) => flag.to_string(),
-            Value::Number(number) if number.is_f64() => float::float_text(number.as_f64().unwrap_or_default()),
+            Value::Number(number) if number.is_f64() => {
+                float::float_text(number.as_f64().unwrap_or_default())
+            }
             Value::Number(number) => number.to_string(),
             Value::Array(_) => return Err(serde::de::Error::custom("must be a text, not a list")),
             Value::Object(_) => return Err(serde::de::Error::custom("must be a text, not a mapping")),

@@ -153,7 +153,8 @@ mod tests {
 
     #[test]
     fn openshifts_kinds_stand_between_roles_and_services() {
-        let kinds = ["DaemonSet", "BuildConfig", "Certificate", "RoleBinding", "ImageStream", "Issuer", "Service"];
+        let kinds =
+            ["DaemonSet", "BuildConfig", "Certificate", "RoleBinding", "ImageStream", "Issuer", "Service"];
         let expected =
             ["RoleBinding", "Issuer", "ImageStream", "BuildConfig", "Service", "DaemonSet", "Certificate"];
         assert_eq!(sorted(Order::SpecialResource, &kinds), expected);

@@ -118,7 +118,10 @@ mod tests {
     fn a_release_is_named_as_its_owner_or_by_template() {
         let owner = json!({"metadata": {"name": "mem", "namespace": "apps"}});
         assert_eq!(release_name("", &owner).unwrap(), "mem");
-        assert_eq!(release_name("{{ .metadata.namespace }}-{{ .metadata.name }}", &owner).unwrap(), "apps-mem");
+        assert_eq!(
+            release_name("{{ .metadata.namespace }}-{{ .metadata.name }}", &owner).unwrap(),
+            "apps-mem"
+        );
         for template in ["{{ .nope }}", "Upper", "-a", "a..b", "a_b"] {
             assert!(matches!(release_name(template, &owner), Err(Error::Name(_))), "{template}");
         }

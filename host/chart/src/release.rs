@@ -37,7 +37,11 @@ pub struct Record {
     /// The chart, without the charts in it.
     pub chart: StoredChart,
     /// Values of the user, without the chart's defaults.
-    #[serde(serialize_with = "go_numbers", deserialize_with = "or_default", skip_serializing_if = "Values::is_empty")]
+    #[serde(
+        serialize_with = "go_numbers",
+        deserialize_with = "or_default",
+        skip_serializing_if = "Values::is_empty"
+    )]
     pub config: Values,
     /// All objects but hooks, as they were rendered.
     pub manifest: String,
@@ -264,7 +268,8 @@ impl Record {
             // The API wants the bytes of a Secret in base64, and Helm's text is base64 already.
             "data": {"release": BASE64_STANDARD.encode(data)},
         });
-        let secret = Object::new(secret).map_err(|error| Error::Pack(self.name.clone(), std::io::Error::other(error)))?;
+        let secret = Object::new(secret)
+            .map_err(|error| Error::Pack(self.name.clone(), std::io::Error::other(error)))?;
         Ok((secret, dropped))
     }
 
@@ -282,7 +287,8 @@ impl Record {
         let text = BASE64_STANDARD.decode(data).map_err(|error| damaged("base64", error.into()))?;
         let packed = BASE64_STANDARD.decode(text).map_err(|error| damaged("base64", error.into()))?;
         let bytes = unpack(&packed).map_err(|error| damaged("gzip", error.into()))?;
-        let mut record: Self = serde_json::from_slice(&bytes).map_err(|error| damaged("JSON", error.into()))?;
+        let mut record: Self =
+            serde_json::from_slice(&bytes).map_err(|error| damaged("JSON", error.into()))?;
         let labels = secret.at("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
         record.labels = labels
             .filter(|(key, _)| !OWN_LABELS.contains(&key.as_str()))
@@ -417,7 +423,9 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>,
 }
 
 /// Go writes null for an empty list, mapping or text.
-fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
@@ -474,8 +482,12 @@ mod tests {
         assert_eq!(secret.name(), "sh.helm.release.v1.rel.v2");
         assert_eq!(secret.str_at("/type"), Some(SECRET_TYPE));
         for (key, value) in [
-            ("name", "rel"), ("owner", "helm"), ("status", "pending-upgrade"), ("version", "2"),
-            ("createdAt", "1767312000"), ("team", "x"),
+            ("name", "rel"),
+            ("owner", "helm"),
+            ("status", "pending-upgrade"),
+            ("version", "2"),
+            ("createdAt", "1767312000"),
+            ("team", "x"),
         ] {
             assert_eq!(secret.label(key), Some(value), "{key}");
         }
@@ -512,7 +524,10 @@ mod tests {
             let read = Record::from_secret(&Object::new(secret).unwrap()).unwrap();
             assert_eq!(read.info.status, Status::Deployed);
             assert_eq!(read.info.first_deployed.unwrap().to_string(), "2024-05-01T10:00:00.123456789Z");
-            assert_eq!((read.info.deleted, read.hooks[0].events.as_slice()), (None, &[HookEvent::PreInstall][..]));
+            assert_eq!(
+                (read.info.deleted, read.hooks[0].events.as_slice()),
+                (None, &[HookEvent::PreInstall][..])
+            );
             assert!(read.chart.files.is_empty());
         }
     }
@@ -521,7 +536,9 @@ mod tests {
     fn a_record_that_is_too_large_loses_the_charts_files_first() {
         let noise = |n: usize| {
             (0..n as u64)
-                .map(|at| format!("{:016x}", (at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17) ^ at))
+                .map(|at| {
+                    format!("{:016x}", (at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17) ^ at)
+                })
                 .collect::<String>()
         };
         let mut large = record();
@@ -541,7 +558,10 @@ mod tests {
     #[test]
     fn damage_names_the_secret() {
         let secret = |data: Value| {
-            Object::new(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": data})).unwrap()
+            Object::new(
+                json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": data}),
+            )
+            .unwrap()
         };
         let says = |data| Record::from_secret(&secret(data)).unwrap_err().to_string();
         assert_eq!(says(json!({})), "Secret s has no data.release: it is no record of Helm");

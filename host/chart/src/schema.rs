@@ -74,7 +74,11 @@ fn collect(node: &Node, values: &Values, charts: &mut Vec<(String, Vec<Violation
 
 fn violations(schema: &[u8], values: &Values) -> Vec<Violation> {
     let unusable = |problem: String| {
-        vec![Violation { at: String::new(), problem: format!("values.schema.json: {problem}"), causes: Vec::new() }]
+        vec![Violation {
+            at: String::new(),
+            problem: format!("values.schema.json: {problem}"),
+            causes: Vec::new(),
+        }]
     };
     let schema: Value = match serde_json::from_slice(schema) {
         Ok(schema) => schema,
@@ -127,7 +131,8 @@ fn causes(error: &ValidationError<'_>) -> Vec<Violation> {
 /// The sentence Helm has for it, where it has one of its own.
 fn problem(error: &ValidationError<'_>) -> String {
     let got = error.instance();
-    let size = got.as_array().map(Vec::len).or_else(|| got.as_object().map(serde_json::Map::len)).unwrap_or(0);
+    let size =
+        got.as_array().map(Vec::len).or_else(|| got.as_object().map(serde_json::Map::len)).unwrap_or(0);
     let length = got.as_str().map_or(0, |text| text.chars().count());
     match error.kind() {
         ValidationErrorKind::Type { kind } => format!("got {}, want {}", type_of(got), wanted(kind)),
@@ -138,18 +143,26 @@ fn problem(error: &ValidationError<'_>) -> String {
             let options: Vec<String> = options.as_array().into_iter().flatten().map(shown).collect();
             format!("value must be one of {}", options.join(", "))
         }
-        ValidationErrorKind::Constant { expected_value } => format!("value must be {}", shown(expected_value)),
+        ValidationErrorKind::Constant { expected_value } => {
+            format!("value must be {}", shown(expected_value))
+        }
         ValidationErrorKind::Minimum { limit } => format!("minimum: got {got}, want {limit}"),
         ValidationErrorKind::Maximum { limit } => format!("maximum: got {got}, want {limit}"),
-        ValidationErrorKind::ExclusiveMinimum { limit } => format!("exclusiveMinimum: got {got}, want {limit}"),
-        ValidationErrorKind::ExclusiveMaximum { limit } => format!("exclusiveMaximum: got {got}, want {limit}"),
+        ValidationErrorKind::ExclusiveMinimum { limit } => {
+            format!("exclusiveMinimum: got {got}, want {limit}")
+        }
+        ValidationErrorKind::ExclusiveMaximum { limit } => {
+            format!("exclusiveMaximum: got {got}, want {limit}")
+        }
         ValidationErrorKind::MinLength { limit } => format!("minLength: got {length}, want {limit}"),
         ValidationErrorKind::MaxLength { limit } => format!("maxLength: got {length}, want {limit}"),
         ValidationErrorKind::MinItems { limit } => format!("minItems: got {size}, want {limit}"),
         ValidationErrorKind::MaxItems { limit } => format!("maxItems: got {size}, want {limit}"),
         ValidationErrorKind::MinProperties { limit } => format!("minProperties: got {size}, want {limit}"),
         ValidationErrorKind::MaxProperties { limit } => format!("maxProperties: got {size}, want {limit}"),
-        ValidationErrorKind::Pattern { pattern } => format!("{} does not match pattern '{pattern}'", shown(got)),
+        ValidationErrorKind::Pattern { pattern } => {
+            format!("{} does not match pattern '{pattern}'", shown(got))
+        }
         ValidationErrorKind::AnyOf { .. } => "anyOf failed".to_owned(),
         ValidationErrorKind::OneOfNotValid { .. } => "oneOf failed, none matched".to_owned(),
         ValidationErrorKind::Not { .. } => "not failed".to_owned(),
@@ -270,7 +283,10 @@ mod tests {
             ("charts/sub/values.schema.json", r#"{"properties": {"a": {"type": "string"}}}"#),
         ];
         assert_eq!(refused(&files, "a: 1"), None);
-        assert_eq!(refused(&files, "sub: {a: 1}").unwrap(), format!("{HEAD}sub:\n- at '/a': got number, want string\n"));
+        assert_eq!(
+            refused(&files, "sub: {a: 1}").unwrap(),
+            format!("{HEAD}sub:\n- at '/a': got number, want string\n")
+        );
     }
 
     #[test]

@@ -44,7 +44,8 @@ pub(crate) fn templates<'a>(
     let shared = Shared { release: release_value(release), capabilities: capabilities.to_value() };
     let mut templates = Vec::new();
     shared.chart(node, &node.name, values_map(values), true, &mut templates);
-    templates.sort_by(|one, other| depth(&other.key).cmp(&depth(&one.key)).then_with(|| other.key.cmp(&one.key)));
+    templates
+        .sort_by(|one, other| depth(&other.key).cmp(&depth(&one.key)).then_with(|| other.key.cmp(&one.key)));
     templates
 }
 

@@ -99,11 +99,10 @@ mod tests {
             ("templates/rest.yaml", ""),
         ]);
         let states = states(&chart);
-        let names: Vec<_> =
-            states.iter().map(|state| (state.name.as_str(), state.digits.as_str(), state.kernel_affine)).collect();
-        assert_eq!(
-            names,
-            [("0000-a", "0000", false), ("2000-c", "2000", false), ("1000-b", "1000", true)]
-        );
+        let names: Vec<_> = states
+            .iter()
+            .map(|state| (state.name.as_str(), state.digits.as_str(), state.kernel_affine))
+            .collect();
+        assert_eq!(names, [("0000-a", "0000", false), ("2000-c", "2000", false), ("1000-b", "1000", true)]);
     }
 }

@@ -143,9 +143,8 @@ fn insert_at(values: &mut Values, path: &str, value: Value) -> Result<(), Error>
         if slot.is_null() {
             *slot = Value::Object(Values::new());
         }
-        table = slot
-            .as_object_mut()
-            .ok_or_else(|| Error::Path { path: path.to_owned(), at: part.to_owned() })?;
+        table =
+            slot.as_object_mut().ok_or_else(|| Error::Path { path: path.to_owned(), at: part.to_owned() })?;
     }
     lay(table, &Values::from_iter([(key.to_owned(), value)]));
     Ok(())
@@ -165,7 +164,10 @@ impl Coalesce<'_> {
                 None => Values::new(),
                 Some(Value::Object(inner)) => inner,
                 Some(other) => {
-                    return Err(Error::NotATable { name: join(&own, &child.name), found: kind(&other).to_owned() });
+                    return Err(Error::NotATable {
+                        name: join(&own, &child.name),
+                        found: kind(&other).to_owned(),
+                    });
                 }
             };
             let inner = self.globals(inner, values.get(GLOBAL), &own);
@@ -234,7 +236,8 @@ impl Coalesce<'_> {
                     *slot = over;
                 }
                 (Value::Object(_), Some(_)) => {
-                    self.warnings.push(format!("Conflict: cannot merge map onto non-map for {key:?}. Skipping."));
+                    self.warnings
+                        .push(format!("Conflict: cannot merge map onto non-map for {key:?}. Skipping."));
                 }
                 (_, Some(Value::Object(_))) => self.warnings.push(format!("key {key} is table. Skipping")),
                 _ => drop(own.insert(key.clone(), value.clone())),
@@ -259,7 +262,8 @@ impl Coalesce<'_> {
                     self.warnings.push(format!("cannot overwrite table with non table for {full}"));
                 }
                 (Value::Object(_), _) => {
-                    self.warnings.push(format!("destination for {full} is a table. Ignoring non-table value"));
+                    self.warnings
+                        .push(format!("destination for {full} is a table. Ignoring non-table value"));
                 }
                 _ => {}
             }
@@ -310,13 +314,15 @@ mod tests {
 
     /// What the tree of charts sees of `user`, as JSON with Go's numbers.
     fn seen(files: &[(&str, &str)], user: Value) -> Value {
-        let node = settle(&std::sync::Arc::new(chart(files)), &values(user.clone()), &mut Vec::new()).unwrap();
+        let node =
+            settle(&std::sync::Arc::new(chart(files)), &values(user.clone()), &mut Vec::new()).unwrap();
         yaml::integers(&Value::Object(coalesce(&node, values(user), &mut Vec::new()).unwrap()))
     }
 
     #[test]
     fn user_values_win_and_null_deletes_a_default() {
-        let files = [("Chart.yaml", META), ("values.yaml", "a: 1\nb: {c: 2, d: 3, l: [1]}\ne: x\nnone: null\n")];
+        let files =
+            [("Chart.yaml", META), ("values.yaml", "a: 1\nb: {c: 2, d: 3, l: [1]}\ne: x\nnone: null\n")];
         assert_eq!(
             seen(&files, json!({"b": {"c": null, "l": [2]}, "e": null, "new": null, "f": {"g": null}})),
             json!({"a": 1, "b": {"d": 3, "l": [2]}, "new": null, "f": {"g": null}})
@@ -329,7 +335,10 @@ mod tests {
             ("Chart.yaml", META),
             ("values.yaml", "global: {reg: r, deep: {a: 1}}\nsub: {x: parent}\n"),
             ("charts/sub/Chart.yaml", "name: sub\nversion: 1.0.0\n"),
-            ("charts/sub/values.yaml", "x: child\nz: child\nglobal: {reg: child, own: o, deep: {a: 2, b: 3}}\n"),
+            (
+                "charts/sub/values.yaml",
+                "x: child\nz: child\nglobal: {reg: child, own: o, deep: {a: 2, b: 3}}\n",
+            ),
         ];
         let seen = seen(&files, json!({"global": {"reg": "user"}}));
         assert_eq!(
@@ -354,8 +363,7 @@ mod tests {
     #[test]
     fn values_of_a_sub_chart_must_be_a_mapping() {
         let files = [("Chart.yaml", META), ("charts/sub/Chart.yaml", "name: sub\nversion: 1.0.0\n")];
-        let node =
-            settle(&std::sync::Arc::new(chart(&files)), &Values::new(), &mut Vec::new()).unwrap();
+        let node = settle(&std::sync::Arc::new(chart(&files)), &Values::new(), &mut Vec::new()).unwrap();
         let error = coalesce(&node, values(json!({"sub": 7})), &mut Vec::new()).unwrap_err();
         assert_eq!(
             error.to_string(),

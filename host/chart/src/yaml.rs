@@ -95,7 +95,8 @@ mod tests {
 
     #[test]
     fn values_files_may_have_many_documents_and_their_numbers_are_floats() {
-        let values = load_values("a: {x: 1, k: 1}\nl: [1]\n---\na: {k: null, z: 0x10}\nl: [2]\n---\n").unwrap();
+        let values =
+            load_values("a: {x: 1, k: 1}\nl: [1]\n---\na: {k: null, z: 0x10}\nl: [2]\n---\n").unwrap();
         assert!(values["a"]["x"].is_f64());
         assert_eq!(integers(&Value::Object(values)), json!({"a": {"x": 1, "k": null, "z": 16}, "l": [2]}));
         assert_eq!(load_values("").unwrap(), Map::new());
@@ -104,6 +105,9 @@ mod tests {
 
     #[test]
     fn manifests_keep_their_integers() {
-        assert_eq!(load("a: 12345678901234567\nb: 1.5\n").unwrap(), json!({"a": 12_345_678_901_234_567_i64, "b": 1.5}));
+        assert_eq!(
+            load("a: 12345678901234567\nb: 1.5\n").unwrap(),
+            json!({"a": 12_345_678_901_234_567_i64, "b": 1.5})
+        );
     }
 }

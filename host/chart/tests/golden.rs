@@ -3,7 +3,7 @@
 //! The charts and Helm's answers lie outside of the project: in `conformance/charts` of the folder that
 //! `PINTLE_SHARED` names, or of `shared` beside the checkout. Without them these tests say so and pass.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
+#![allow(clippy::unwrap_used, clippy::unwrap_in_result, clippy::panic, reason = "tests stop at the first surprise")]
 
 use std::{
     fs,

@@ -58,8 +58,14 @@ mod tests {
     #[test]
     fn what_is_not_served_is_named_with_what_is() {
         for (url, says) in [
-            ("https://charts.example", "repositories of scheme https are not served, as \"https://charts.example\": use cm://NAMESPACE/NAME or file:///FOLDER"),
-            ("oci://r/charts", "repositories of scheme oci are not served, as \"oci://r/charts\": use cm://NAMESPACE/NAME or file:///FOLDER"),
+            (
+                "https://charts.example",
+                "repositories of scheme https are not served, as \"https://charts.example\": use cm://NAMESPACE/NAME or file:///FOLDER",
+            ),
+            (
+                "oci://r/charts",
+                "repositories of scheme oci are not served, as \"oci://r/charts\": use cm://NAMESPACE/NAME or file:///FOLDER",
+            ),
             ("charts", "\"charts\" is no repository: write SCHEME://…"),
             ("cm://ns", "\"cm://ns\" is no repository: write cm://NAMESPACE/NAME"),
             ("cm://ns/a/b", "\"cm://ns/a/b\" is no repository: write cm://NAMESPACE/NAME"),

@@ -119,7 +119,13 @@ impl Sources {
         self.admit(request, fetched).await.map(Some)
     }
 
-    fn config_map(&self, request: &Request, namespace: &str, name: &str, facts: &dyn Facts) -> Result<Step, Error> {
+    fn config_map(
+        &self,
+        request: &Request,
+        namespace: &str,
+        name: &str,
+        facts: &dyn Facts,
+    ) -> Result<Step, Error> {
         let Some(mut repository) = config_map::Repository::open(namespace, name, facts)? else {
             return Ok(Step::NotYet);
         };

@@ -14,7 +14,9 @@ pub enum Error {
         expected: &'static str,
     },
     /// A scheme nobody serves.
-    #[error("repositories of scheme {scheme} are not served, as {url:?}: use cm://NAMESPACE/NAME or file:///FOLDER")]
+    #[error(
+        "repositories of scheme {scheme} are not served, as {url:?}: use cm://NAMESPACE/NAME or file:///FOLDER"
+    )]
     Scheme {
         /// As given.
         url: String,
@@ -46,7 +48,9 @@ pub enum Error {
         present: Vec<String>,
     },
     /// The binary content of a key is damaged.
-    #[error("{place}: key {key:?} is not base64: create the ConfigMap with `kubectl create configmap --from-file`")]
+    #[error(
+        "{place}: key {key:?} is not base64: create the ConfigMap with `kubectl create configmap --from-file`"
+    )]
     KeyBroken {
         /// The ConfigMap.
         place: String,
@@ -138,7 +142,9 @@ pub enum Error {
         limit: u64,
     },
     /// The bytes are others than those named.
-    #[error("{place} has digest {found}, but {named_by} says {expected}: one of them is out of date or was tampered with")]
+    #[error(
+        "{place} has digest {found}, but {named_by} says {expected}: one of them is out of date or was tampered with"
+    )]
     Digest {
         /// The file or key.
         place: String,

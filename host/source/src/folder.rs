@@ -124,8 +124,15 @@ impl Repository {
 }
 
 /// All files below a folder, by their paths from `top`. Links are followed as far as they stay inside.
-fn collect(top: &Path, folder: &Path, depth: usize, left: &mut u64, files: &mut Vec<File>) -> Result<(), Error> {
-    let too_large = || Error::TooLarge { place: top.display().to_string(), size: MAX_ARCHIVE + 1, limit: MAX_ARCHIVE };
+fn collect(
+    top: &Path,
+    folder: &Path,
+    depth: usize,
+    left: &mut u64,
+    files: &mut Vec<File>,
+) -> Result<(), Error> {
+    let too_large =
+        || Error::TooLarge { place: top.display().to_string(), size: MAX_ARCHIVE + 1, limit: MAX_ARCHIVE };
     if depth > MAX_DEPTH {
         return Err(Error::Outside { place: top.display().to_string(), path: folder.display().to_string() });
     }
@@ -133,7 +140,10 @@ fn collect(top: &Path, folder: &Path, depth: usize, left: &mut u64, files: &mut 
         let path = entry.map_err(|source| unreadable(folder, source))?.path();
         let real = path.canonicalize().map_err(|source| unreadable(&path, source))?;
         if !real.starts_with(top) {
-            return Err(Error::Outside { place: top.display().to_string(), path: path.display().to_string() });
+            return Err(Error::Outside {
+                place: top.display().to_string(),
+                path: path.display().to_string(),
+            });
         }
         if real.is_dir() {
             collect(top, &path, depth + 1, left, files)?;

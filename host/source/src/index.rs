@@ -61,9 +61,10 @@ impl Index {
             let present = self.entries.keys().cloned().collect();
             return Err(Error::ChartMissing { place: place.to_owned(), chart: chart.to_owned(), present });
         };
-        let constraint = Constraint::parse(if version.is_empty() { "*" } else { version }).map_err(|source| {
-            Error::Version { chart: chart.to_owned(), version: version.to_owned(), source }
-        })?;
+        let constraint =
+            Constraint::parse(if version.is_empty() { "*" } else { version }).map_err(|source| {
+                Error::Version { chart: chart.to_owned(), version: version.to_owned(), source }
+            })?;
         let entries = newest_first(entries.iter().flatten().flatten());
         let exact = entries.iter().find(|(_, entry)| entry.version == version);
         let found = exact.or_else(|| entries.iter().find(|(parsed, _)| constraint.matches(parsed)));

@@ -61,7 +61,9 @@ pub fn pack(files: Vec<File>) -> Result<Packed, PackError> {
     let metadata = Chart::from_folder(files.clone())?.metadata;
     let mut files = ignore::apply(files)?;
     // Chart.yaml first, as Helm: a reader of a cut archive then knows at least what it was.
-    files.sort_by(|one, other| (one.path != "Chart.yaml", &one.path).cmp(&(other.path != "Chart.yaml", &other.path)));
+    files.sort_by(|one, other| {
+        (one.path != "Chart.yaml", &one.path).cmp(&(other.path != "Chart.yaml", &other.path))
+    });
     let zipped = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     let mut archive = tar::Builder::new(zipped);
     for file in &files {
@@ -138,6 +140,9 @@ mod tests {
 
     #[test]
     fn what_is_no_chart_is_not_packed() {
-        assert!(matches!(pack(vec![File::new("values.yaml", b"")]), Err(PackError::Chart(ChartError::NoMetadata))));
+        assert!(matches!(
+            pack(vec![File::new("values.yaml", b"")]),
+            Err(PackError::Chart(ChartError::NoMetadata))
+        ));
     }
 }

@@ -171,7 +171,8 @@ async fn faults_of_config_maps_name_object_key_and_fix() {
     let mut missing = Record::default();
     missing.insert(Read::Get(reference("charts")), Given::Object(Answer::Missing));
     let mut denied = Record::default();
-    denied.insert(Read::Get(reference("charts")), Given::Object(Answer::Denied("get configmaps in ns".into())));
+    denied
+        .insert(Read::Get(reference("charts")), Given::Object(Answer::Denied("get configmaps in ns".into())));
     let mut broken = repository(std::slice::from_ref(&packed), None);
     broken.set("binaryData", json!({"c-1.0.0.tgz": "%%"}));
     let cut = &packed.bytes[..packed.bytes.len() - 12];
@@ -179,20 +180,85 @@ async fn faults_of_config_maps_name_object_key_and_fix() {
     for (facts, version, reason, says) in [
         (missing, "", "ConfigMapMissing", "ConfigMap ns/charts is missing: create it with `index.yaml`"),
         (denied, "", "ConfigMapDenied", "ConfigMap ns/charts may not be read (get configmaps in ns): give"),
-        (with(json!({"a": "", "b": ""}), &[]), "", "KeyMissing", "ConfigMap ns/charts has no key \"index.yaml\": add it; it has a, b"),
-        (with(json!({"index.yaml": text}), &[]), "", "KeyMissing", "ConfigMap ns/charts has no key \"c-1.0.0.tgz\": add it; it has index.yaml"),
-        (with(json!({"index.yaml": "entries:\n- c\n"}), &[]), "", "IndexBroken", "cm://ns/charts/index.yaml:2: the index is broken"),
-        (with(json!({"index.yaml": "entries: {c: [{version: 1.0.0}]}"}), &[]), "", "IndexBroken", "cm://ns/charts: the entry of c 1.0.0 has no urls"),
-        (with(json!({"index.yaml": "entries: {d: []}"}), &[]), "", "ChartMissing", "cm://ns/charts has no chart \"c\"; it has d"),
-        (repository(std::slice::from_ref(&packed), None).into_facts(), "9", "VersionMissing", "cm://ns/charts has no version \"9\" of chart c; it has 1.0.0"),
-        (repository(std::slice::from_ref(&packed), None).into_facts(), "nine", "VersionInvalid", "\"nine\" is neither a version nor a range"),
+        (
+            with(json!({"a": "", "b": ""}), &[]),
+            "",
+            "KeyMissing",
+            "ConfigMap ns/charts has no key \"index.yaml\": add it; it has a, b",
+        ),
+        (
+            with(json!({"index.yaml": text}), &[]),
+            "",
+            "KeyMissing",
+            "ConfigMap ns/charts has no key \"c-1.0.0.tgz\": add it; it has index.yaml",
+        ),
+        (
+            with(json!({"index.yaml": "entries:\n- c\n"}), &[]),
+            "",
+            "IndexBroken",
+            "cm://ns/charts/index.yaml:2: the index is broken",
+        ),
+        (
+            with(json!({"index.yaml": "entries: {c: [{version: 1.0.0}]}"}), &[]),
+            "",
+            "IndexBroken",
+            "cm://ns/charts: the entry of c 1.0.0 has no urls",
+        ),
+        (
+            with(json!({"index.yaml": "entries: {d: []}"}), &[]),
+            "",
+            "ChartMissing",
+            "cm://ns/charts has no chart \"c\"; it has d",
+        ),
+        (
+            repository(std::slice::from_ref(&packed), None).into_facts(),
+            "9",
+            "VersionMissing",
+            "cm://ns/charts has no version \"9\" of chart c; it has 1.0.0",
+        ),
+        (
+            repository(std::slice::from_ref(&packed), None).into_facts(),
+            "nine",
+            "VersionInvalid",
+            "\"nine\" is neither a version nor a range",
+        ),
         (facts(vec![broken]), "", "KeyBroken", "ConfigMap ns/charts: key \"c-1.0.0.tgz\" is not base64"),
-        (archive(cut), "", "ChartBroken", "cm://ns/charts/c.tgz is no chart: cannot unpack the chart: the archive is truncated"),
-        (archive(b"no tgz"), "", "ChartBroken", "cm://ns/charts/c.tgz is no chart: cannot unpack the chart: the archive is not a tgz"),
-        (archive(&packed_as_is(&[("c/../../etc/x", b"")])), "", "ChartBroken", "cm://ns/charts/c.tgz is no chart: cannot unpack the chart: \"c/../../etc/x\" is not inside"),
-        (archive(&packed_as_is(&[("c/big", &large)])), "", "ChartBroken", "cm://ns/charts/c.tgz is no chart: cannot unpack the chart: big has 6291456 bytes"),
-        (archive(&packed_as_is(&[("c/Chart.yaml", b"name: c\ntype: library\nversion: 1.0.0")])), "", "ChartNotInstallable", "cm://ns/charts/c.tgz cannot be installed: c is a chart of type library"),
-        (with(json!({"index.yaml": "entries: {c: [{version: 1.0.0, urls: ['file:///etc/x.tgz']}]}"}), &[]), "", "PathOutside", "cm://ns/charts/index.yaml: \"file:///etc/x.tgz\" leads out of the repository"),
+        (
+            archive(cut),
+            "",
+            "ChartBroken",
+            "cm://ns/charts/c.tgz is no chart: cannot unpack the chart: the archive is truncated",
+        ),
+        (
+            archive(b"no tgz"),
+            "",
+            "ChartBroken",
+            "cm://ns/charts/c.tgz is no chart: cannot unpack the chart: the archive is not a tgz",
+        ),
+        (
+            archive(&packed_as_is(&[("c/../../etc/x", b"")])),
+            "",
+            "ChartBroken",
+            "cm://ns/charts/c.tgz is no chart: cannot unpack the chart: \"c/../../etc/x\" is not inside",
+        ),
+        (
+            archive(&packed_as_is(&[("c/big", &large)])),
+            "",
+            "ChartBroken",
+            "cm://ns/charts/c.tgz is no chart: cannot unpack the chart: big has 6291456 bytes",
+        ),
+        (
+            archive(&packed_as_is(&[("c/Chart.yaml", b"name: c\ntype: library\nversion: 1.0.0")])),
+            "",
+            "ChartNotInstallable",
+            "cm://ns/charts/c.tgz cannot be installed: c is a chart of type library",
+        ),
+        (
+            with(json!({"index.yaml": "entries: {c: [{version: 1.0.0, urls: ['file:///etc/x.tgz']}]}"}), &[]),
+            "",
+            "PathOutside",
+            "cm://ns/charts/index.yaml: \"file:///etc/x.tgz\" leads out of the repository",
+        ),
     ] {
         let (text, found) = fault(&request(version), &facts).await;
         assert!(text.starts_with(says), "{text:?} starts with {says:?}");
@@ -219,7 +285,12 @@ async fn a_digest_that_differs_is_refused_whoever_named_it() {
     assert_eq!(reason, "DigestMismatch");
     assert!(text.contains("but chart.digest says sha256:000"), "{text}");
     let lying = index(std::slice::from_ref(&packed), None).unwrap().replace("digest: ", "digest: 0");
-    let there = facts(vec![config_map("charts", "1", json!({"index.yaml": lying}), &[(&packed.file_name, &packed.bytes)])]);
+    let there = facts(vec![config_map(
+        "charts",
+        "1",
+        json!({"index.yaml": lying}),
+        &[(&packed.file_name, &packed.bytes)],
+    )]);
     assert!(fault(&request(""), &there).await.0.contains("but the index says 0"));
 }
 
@@ -279,7 +350,8 @@ async fn charts_that_simply_lie_in_a_folder_are_found_packed_or_not() {
     for (version, expected) in [("", "1.5.0"), ("1.0.0", "1.0.0"), ("~1.2", "1.2.0")] {
         assert_eq!(fetch(&in_folder(folder.path(), version), &none).await.unwrap().0, expected);
     }
-    let Outcome::Found(found) = Sources::default().fetch(&in_folder(folder.path(), "1.0.0"), &none).await.unwrap()
+    let Outcome::Found(found) =
+        Sources::default().fetch(&in_folder(folder.path(), "1.0.0"), &none).await.unwrap()
     else {
         panic!("it is there")
     };
@@ -314,13 +386,16 @@ async fn recipes_of_the_special_resource_operator_are_found_in_their_folder() {
     let shared = std::env::var_os("PINTLE_SHARED").map(Into::into).or_else(beside);
     let recipes = shared.unwrap_or_default().join("conformance/sro-recipes");
     if !recipes.is_dir() {
-        eprintln!("skipped: simple-kmod, ping-pong, centos-simple-kmod are in conformance/sro-recipes of PINTLE_SHARED, which is absent");
+        eprintln!(
+            "skipped: simple-kmod, ping-pong, centos-simple-kmod are in conformance/sro-recipes of PINTLE_SHARED, which is absent"
+        );
         return;
     }
     for name in ["simple-kmod", "ping-pong", "centos-simple-kmod"] {
         let request = Request { name: name.into(), version: "0.0.1".into(), ..in_folder(&recipes, "") };
         let request = Request { version: "0.0.1".into(), ..request };
-        let Outcome::Found(found) = Sources::default().fetch(&request, &Record::default()).await.unwrap() else {
+        let Outcome::Found(found) = Sources::default().fetch(&request, &Record::default()).await.unwrap()
+        else {
             panic!("{name} is there")
         };
         assert!(!found.chart.states().is_empty(), "{name}");

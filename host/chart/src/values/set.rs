@@ -272,7 +272,9 @@ impl<'a> Parser<'a> {
         let mut stream = serde_json::Deserializer::from_str(self.rest).into_iter::<Value>();
         let value = match stream.next() {
             Some(Ok(value)) => value,
-            Some(Err(error)) => return Err(SetError::Json { key: key.to_owned(), problem: error.to_string() }),
+            Some(Err(error)) => {
+                return Err(SetError::Json { key: key.to_owned(), problem: error.to_string() });
+            }
             None => Value::Null,
         };
         self.rest = self.rest.get(stream.byte_offset()..).unwrap_or_default();
@@ -366,7 +368,10 @@ mod tests {
         for (line, expected) in [
             ("a=1", json!({"a": 1})),
             ("a=1,b=two,c=", json!({"a": 1, "b": "two", "c": ""})),
-            ("a=true,b=FALSE,c=Null,d=0,e=007,f=1.5,g=-3", json!({"a": true, "b": false, "c": null, "d": 0, "e": "007", "f": "1.5", "g": -3})),
+            (
+                "a=true,b=FALSE,c=Null,d=0,e=007,f=1.5,g=-3",
+                json!({"a": true, "b": false, "c": null, "d": 0, "e": "007", "f": "1.5", "g": -3}),
+            ),
             ("a.b.c=x", json!({"a": {"b": {"c": "x"}}})),
             ("a.b=1,a.c=2", json!({"a": {"b": 1, "c": 2}})),
             ("a={x,1,true}", json!({"a": ["x", 1, true]})),
@@ -392,7 +397,11 @@ mod tests {
 
     #[test]
     fn json_values_are_typed_by_themselves() {
-        check(set_json, "a={\"b\":[1,2]},c=\"x\",d=,e=null", json!({"a": {"b": [1.0, 2.0]}, "c": "x", "d": null, "e": null}));
+        check(
+            set_json,
+            "a={\"b\":[1,2]},c=\"x\",d=,e=null",
+            json!({"a": {"b": [1.0, 2.0]}, "c": "x", "d": null, "e": null}),
+        );
         check(set_json, "a[0].b= {\"x\": 1.5} ,c=true", json!({"a": [{"b": {"x": 1.5}}], "c": true}));
         let error = set_json("a={x}", &mut Values::new()).unwrap_err();
         assert!(matches!(error, SetError::Json { key, .. } if key == "a"));
