@@ -32,7 +32,7 @@ async fn install(stage: &Stage) {
 fn sample(stage: &Stage, size: u32) -> Value {
     let mut sample = file("sample.yaml");
     sample["metadata"] = json!({"name": "sample", "namespace": stage.name, "labels": {"test": stage.name}});
-    sample["spec"]["size"] = json!(size);
+    sample["spec"]["replicaCount"] = json!(size);
     sample
 }
 
