@@ -1,5 +1,9 @@
 //! Types and functions made from `wit/plugin.wit`. Plugins use them through the rest of this crate.
-#![allow(missing_docs, reason = "made from the interface, whose own comments are its documentation")]
+#![allow(
+    missing_docs,
+    clippy::mem_forget,
+    reason = "made from the interface, whose comments are its documentation"
+)]
 
 wit_bindgen::generate!({
     path: "../wit",

@@ -76,5 +76,5 @@ pub use bindings::pintle::plugin::types::{
 };
 pub use manifest::{LogAccess, Manifest, ReadAccess};
 #[doc(hidden)]
-pub use readiness::Adapter;
+pub use readiness::{Adapter, is_readiness};
 pub use readiness::{Check, Readiness};

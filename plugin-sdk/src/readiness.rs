@@ -100,6 +100,9 @@ impl<P: Readiness> readiness::Guest for Adapter<P> {
     }
 }
 
+/// Compiles for plugins alone; see [`export_readiness!`](crate::export_readiness).
+pub fn is_readiness<P: Readiness>() {}
+
 fn begin() {
     #[cfg(target_arch = "wasm32")]
     crate::log::on_panic();
@@ -114,5 +117,8 @@ macro_rules! export_readiness {
             type Guest = $crate::Adapter<$plugin>;
     $crate::bindings::export_readiness_world!(Guest with_types_in $crate::bindings);
         };
+        // Natively there is nothing to export, only to check that there could be.
+        #[cfg(not(target_arch = "wasm32"))]
+        const _: fn() = $crate::is_readiness::<$plugin>;
     };
 }

@@ -37,6 +37,7 @@ async fn measure() {
     let small = Arc::new(object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})));
     report("fresh call, nothing to do", &nothing, &call(Record::default()), &small).await;
     throughput("fresh call, nothing to do", &nothing, &call(Record::default()), &small).await;
+    soak(&nothing, &call(Record::default()), &small).await;
     let Some(folder) = std::env::var_os("PINTLE_GUESTS") else {
         println!("PINTLE_GUESTS names no folder: driver-loaded is not measured");
         return;
@@ -76,6 +77,22 @@ async fn report(what: &str, plugin: &Plugin, call: &Call, target: &Arc<Object>) 
     }
     let [(p50, p99), (in50, in99)] = [whole, inside].map(percentiles);
     println!("{what:<44} {p50:>7.1} us p50 {p99:>7.1} us p99   (in the lane {in50:.1} / {in99:.1})");
+}
+
+/// Memory of the process before and after many calls: nothing of a call may stay.
+async fn soak(plugin: &Plugin, call: &Call, target: &Arc<Object>) {
+    let before = resident();
+    for _ in 0..100 * CALLS {
+        plugin.check(call.clone(), Arc::clone(target)).await;
+    }
+    let (before, after) = (before / 1024, resident() / 1024);
+    println!("{:<44} {before} KB before, {after} KB after", format!("memory over {} calls", 100 * CALLS));
+}
+
+/// Resident memory in bytes; 0 where there is no `/proc`.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or_default() * 4096
 }
 
 async fn throughput(what: &str, plugin: &Plugin, call: &Call, target: &Arc<Object>) {

@@ -85,7 +85,7 @@ impl Engine {
     /// When the machine gives no threads or too little address space even for single instances.
     pub fn new(options: &Options) -> Result<Self, EngineError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let calls = cores * limits::CALLS_A_CORE;
+        let calls = limits::CALLS_LEAST.max(cores * limits::CALLS_A_CORE);
         let (wasm, profile) = wasm_engine(options.allocation, calls)?;
         let workers = if options.workers == 0 { cores.min(4) } else { options.workers };
         let parts = Parts {

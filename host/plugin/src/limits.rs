@@ -113,6 +113,9 @@ pub const RECHECK_MAX: Duration = Duration::from_secs(3_600);
 pub const CALLS_OF_ONE: usize = 4;
 /// Calls at once for each core.
 pub const CALLS_A_CORE: usize = 4;
+/// Calls at once on a machine with few cores. Calls that spin share one thread, so more of them cost
+/// others nothing, and sixteen plugins must hang at once before one waits for a slot.
+pub const CALLS_LEAST: usize = 64;
 
 /// Failures in a row that open a breaker.
 pub const BREAKER_FAILURES: u32 = 3;

@@ -51,7 +51,7 @@ enum Log<'a> {
 impl Default for Config {
     fn default() -> Self {
         // What `modprobe -v` and the service kmods-via-containers of simple-kmod's driver container print.
-        let loaded = ["insmod /*.ko", "Kernel module * already loaded", "Started Kmods Via Containers"];
+        let loaded = ["insmod *.ko", "Kernel module * already loaded", "Started Kmods Via Containers"];
         let finished = "Finished Kmods Via Containers";
         let failed = ["modprobe: ERROR", "insmod: ERROR", "Failed to start Kmods Via Containers"];
         Self {

@@ -18,7 +18,7 @@ mod tests {
     #[test]
     fn stars_stand_for_anything_and_the_rest_for_itself() {
         for (pattern, line) in [
-            ("insmod /*.ko", "+ insmod /lib/modules/4.18.0/extra/simple-kmod.ko max=1"),
+            ("insmod *.ko", "+ insmod /lib/modules/4.18.0/extra/simple-kmod.ko max=1"),
             ("a*b*a", "xx a b b a"),
             ("loaded", "driver loaded"),
             ("*loaded*", "driver loaded"),
@@ -26,7 +26,7 @@ mod tests {
             assert!(is_in(pattern, line), "{pattern} {line}");
         }
         for (pattern, line) in [
-            ("insmod /*.ko", "rmmod simple-kmod"),
+            ("insmod *.ko", "rmmod simple-kmod"),
             ("a*b", "b a"),
             ("ab*b", "ab"),
             ("", "anything"),

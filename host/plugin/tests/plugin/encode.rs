@@ -13,22 +13,8 @@ const WASI: [(&str, &str); 2] = [
     ("random.wit", "package wasi:random@0.2.0; interface random { get-random-u64: func() -> u64; }"),
 ];
 
-/// The component of a file in `tests/guests`, without its ending.
-pub(crate) fn guest(name: &str) -> Vec<u8> {
-    encode(name, &wit())
-}
-
-/// The same, made for other interfaces than ours.
+/// The component of a file in `tests/guests`, without its ending, made for the interfaces given.
 pub(crate) fn guest_for(name: &str, wit: &str) -> Vec<u8> {
-    encode(name, wit)
-}
-
-/// The interfaces of this host.
-pub(crate) fn wit() -> String {
-    read("../../wit/plugin.wit")
-}
-
-fn encode(name: &str, wit: &str) -> Vec<u8> {
     let text = read(&format!("tests/guests/{name}.wat"));
     let code = text.lines().find(|line| !line.starts_with(";;")).unwrap_or_default();
     if code.starts_with("(component") || code.starts_with("(module") {
@@ -48,6 +34,16 @@ fn encode(name: &str, wit: &str) -> Vec<u8> {
     let encoder =
         ComponentEncoder::default().module(&module).and_then(|encoder| encoder.validate(true).encode());
     encoder.unwrap_or_else(|error| panic!("{name}: {error:#}"))
+}
+
+/// The component of a file for the interfaces of this host.
+pub(crate) fn guest(name: &str) -> Vec<u8> {
+    guest_for(name, &wit())
+}
+
+/// The interfaces of this host.
+pub(crate) fn wit() -> String {
+    read("../../wit/plugin.wit")
 }
 
 /// The guest's text with texts, manifest, memory and allocator added.

@@ -11,17 +11,14 @@ use crate::setting::{call, check_once, line, load, target};
 /// A call may take its timeout, here 300 ms, and what a busy machine adds.
 const SOON: Duration = Duration::from_secs(2);
 
-#[track_caller]
-fn check(name: &'static str, expected: &'static str) -> impl Future<Output = ()> {
-    async move {
-        let plugin = load(name, &json!({})).await.unwrap();
-        let began = Instant::now();
-        let result = plugin.check(call(Record::default()), target()).await;
-        let (took, line) = (began.elapsed(), line(&result));
-        assert!(line.starts_with(expected), "{name}: expected {expected:?}, got {line:?}");
-        assert!(took < SOON, "{name}: {took:?}");
-        assert!(result.stats.memory <= limits::MEMORY, "{name}: {:?}", result.stats);
-    }
+async fn check(name: &str, expected: &str) {
+    let plugin = load(name, &json!({})).await.unwrap();
+    let began = Instant::now();
+    let result = plugin.check(call(Record::default()), target()).await;
+    let (took, line) = (began.elapsed(), line(&result));
+    assert!(line.starts_with(expected), "{name}: expected {expected:?}, got {line:?}");
+    assert!(took < SOON, "{name}: {took:?}");
+    assert!(result.stats.memory <= limits::MEMORY, "{name}: {:?}", result.stats);
 }
 
 #[tokio::test]

@@ -39,6 +39,7 @@ async fn four_spinners_do_not_hold_up_another_plugin() {
         times.push(began.elapsed());
     }
     times.sort_unstable();
+    println!("beside four spinners: p50 {:?}, p99 {:?}", times[100], times[198]);
     assert!(times[100] < Duration::from_millis(20), "p50 {:?}, p99 {:?}", times[100], times[198]);
     for spinner in spinning {
         assert!(line(&spinner.await.unwrap()).starts_with("timeout"));

@@ -11,5 +11,6 @@ mod guests;
 mod hostile;
 mod isolation;
 mod load;
+mod logging;
 mod reads;
 mod setting;

@@ -23,16 +23,13 @@ fn running() -> Value {
         "metadata": {"name": "p", "namespace": "n", "labels": {"app": "d"}, "resourceVersion": "3"}})
 }
 
-#[track_caller]
-fn check(grant: Value, facts: Record, expected: &'static str) -> impl Future<Output = ()> {
-    async move {
-        let grants = json!({"grants": {"read": [grant]}});
-        let grants = if grants["grants"]["read"][0].is_null() { json!({}) } else { grants };
-        let plugin = load("read", &grants).await.unwrap();
-        let result = plugin.check(call(facts), target()).await;
-        let line = line(&result);
-        assert!(line.contains(expected), "expected {expected:?} in {line:?}");
-    }
+async fn check(grant: Value, facts: Record, expected: &str) {
+    let grants = json!({"grants": {"read": [grant]}});
+    let grants = if grants["grants"]["read"][0].is_null() { json!({}) } else { grants };
+    let plugin = load("read", &grants).await.unwrap();
+    let result = plugin.check(call(facts), target()).await;
+    let line = line(&result);
+    assert!(line.contains(expected), "expected {expected:?} in {line:?}");
 }
 
 #[tokio::test]
