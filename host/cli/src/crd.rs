@@ -22,3 +22,16 @@ fn yaml() -> anyhow::Result<String> {
     }
     Ok(text)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+    use super::*;
+
+    #[test]
+    fn the_file_in_deploy_is_what_is_printed() {
+        let path = crate::scenario::source_tree().join("deploy/base/crds.yaml");
+        let file = std::fs::read_to_string(&path).unwrap();
+        assert!(file == yaml().unwrap(), "run `cargo run -- crd > deploy/base/crds.yaml`");
+    }
+}
