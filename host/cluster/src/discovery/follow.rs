@@ -1,7 +1,10 @@
 //! Reads again when a CRD or an APIService changed.
 
 use std::{
-    sync::{Arc, PoisonError, Weak},
+    sync::{
+        Arc, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -17,8 +20,8 @@ use crate::{
 /// Changes of one moment are read as one.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 
-/// After a change, discovery lags behind: a CRD is established, then its group is announced. It is read
-/// after these pauses, until a reading finds something new twice in a row at most.
+/// After a change, discovery lags behind: a CRD is established, then its group is announced, and no event
+/// tells of that. So it is read after each of these pauses.
 const READINGS: [Duration; 5] = [
     Duration::ZERO,
     Duration::from_millis(300),
@@ -27,13 +30,25 @@ const READINGS: [Duration; 5] = [
     Duration::from_secs(4),
 ];
 
+/// Longest pause between two readings that fail.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
 const WATCHED: [(&str, &str); 2] =
     [("apiextensions.k8s.io/v1", "CustomResourceDefinition"), ("apiregistration.k8s.io/v1", "APIService")];
 
 struct Feed {
     discovery: Weak<Discovery>,
-    changed: Arc<Notify>,
-    synced: Arc<std::sync::atomic::AtomicUsize>,
+    told: Arc<Told>,
+}
+
+/// What the watches tell the reader.
+#[derive(Default)]
+struct Told {
+    news: Notify,
+    /// Something changed, rather than a watch having begun.
+    changed: AtomicBool,
+    /// Lists that were completed.
+    lists: AtomicUsize,
 }
 
 impl Discovery {
@@ -44,17 +59,23 @@ impl Discovery {
         if !followed.tasks.is_empty() {
             return;
         }
-        let (changed, synced) = (Arc::new(Notify::new()), Arc::default());
+        let told: Arc<Told> = Arc::default();
         for (api_version, kind) in WATCHED {
-            let feed = Feed {
-                discovery: Arc::downgrade(self),
-                changed: Arc::clone(&changed),
-                synced: Arc::clone(&synced),
-            };
+            let feed = Feed { discovery: Arc::downgrade(self), told: Arc::clone(&told) };
             let gvk = Gvk::new(api_version, kind);
             followed.tasks.push(tokio::spawn(watch(feed, gvk)).abort_handle());
         }
-        followed.tasks.push(tokio::spawn(read_again(Arc::downgrade(self), changed)).abort_handle());
+        followed.tasks.push(tokio::spawn(read_again(Arc::downgrade(self), told)).abort_handle());
+    }
+
+    /// False when a CRD (`plural.group`) or an APIService (`version.group`) is not among what was read.
+    fn serves(&self, object: &Object) -> bool {
+        let Some((first, group)) = object.name().split_once('.') else { return true };
+        let is_definition = object.kind() == "CustomResourceDefinition";
+        self.kinds().iter().any(|served| {
+            let step = if is_definition { &served.plural } else { &served.gvk.version };
+            step == first && served.gvk.group == group
+        })
     }
 
     fn set_synced(&self, synced: bool) {
@@ -84,44 +105,70 @@ async fn watch(feed: Feed, gvk: Gvk) {
     }
 }
 
-async fn read_again(discovery: Weak<Discovery>, changed: Arc<Notify>) {
+async fn read_again(discovery: Weak<Discovery>, told: Arc<Told>) {
     loop {
-        changed.notified().await;
+        told.news.notified().await;
         tokio::time::sleep(DEBOUNCE).await;
-        for pause in READINGS {
+        // A list that is complete says that nothing is missed from here on: one reading is enough.
+        let readings = if told.changed.swap(false, Ordering::SeqCst) { READINGS.len() } else { 1 };
+        for pause in READINGS.into_iter().take(readings) {
             // What changes meanwhile begins the readings anew.
-            if tokio::time::timeout(pause, changed.notified()).await.is_ok() {
-                changed.notify_one();
+            if tokio::time::timeout(pause, told.news.notified()).await.is_ok() {
+                told.changed.fetch_or(readings > 1, Ordering::SeqCst);
+                told.news.notify_one();
                 break;
             }
-            let Some(discovery) = discovery.upgrade() else { return };
-            if let Err(error) = discovery.refresh().await {
-                tracing::warn!(error = &error as &dyn std::error::Error, "discovery failed");
+            if read_until_it_succeeds(&discovery).await.is_none() {
+                return;
             }
         }
+    }
+}
+
+/// `None` when nobody needs it any more. A server that is away now is read when it is back, as no event
+/// would tell again.
+async fn read_until_it_succeeds(discovery: &Weak<Discovery>) -> Option<()> {
+    let mut pause = Duration::from_secs(1);
+    while let Err(error) = discovery.upgrade()?.refresh().await {
+        tracing::warn!(error = &error as &dyn std::error::Error, "discovery failed");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+    Some(())
+}
+
+impl Told {
+    fn change(&self) {
+        self.changed.store(true, Ordering::SeqCst);
+        self.news.notify_one();
     }
 }
 
 impl Sink for Feed {
     fn begin(&self) {}
 
-    fn listed(&self, _: Object) {}
+    /// What is listed and not served yet is on its way.
+    fn listed(&self, object: Object) {
+        let discovery = self.discovery.upgrade();
+        if discovery.is_some_and(|discovery| !discovery.serves(&object)) {
+            self.told.changed.store(true, Ordering::SeqCst);
+        }
+    }
 
     fn done(&self, _: &str) {
-        use std::sync::atomic::Ordering;
-        let synced = self.synced.fetch_add(1, Ordering::SeqCst) + 1;
+        let lists = self.told.lists.fetch_add(1, Ordering::SeqCst) + 1;
         if let Some(discovery) = self.discovery.upgrade() {
-            discovery.set_synced(synced >= WATCHED.len());
+            discovery.set_synced(lists >= WATCHED.len());
         }
-        self.changed.notify_one();
+        self.told.news.notify_one();
     }
 
     fn applied(&self, _: Object) {
-        self.changed.notify_one();
+        self.told.change();
     }
 
     fn deleted(&self, _: Object) {
-        self.changed.notify_one();
+        self.told.change();
     }
 
     fn failed(&self, failure: &Failure) {
