@@ -3,19 +3,30 @@
 //! A name that is not here is not known to the parser. Nothing reads a clock, a file or the
 //! network: time and randomness come with the run, so that one revision renders the same bytes.
 
-mod args;
+pub(crate) mod args;
 mod cases;
 mod convert;
+mod crypto;
+mod dates;
 mod decimal;
 mod dicts;
+mod durations;
 mod encoding;
 mod equal;
 mod flow;
+mod layout;
 mod lists;
 mod math;
 mod merge;
 pub(crate) mod objects;
+mod paths;
+mod random;
+mod regexes;
+mod semvers;
 mod strings;
+mod times;
+mod tomls;
+mod urls;
 
 use crate::function::{Param, Table};
 
@@ -23,6 +34,7 @@ const ANY: Param = Param::Any;
 const BOOL: Param = Param::Bool;
 const FLOAT: Param = Param::Float;
 const INT: Param = Param::Int;
+const LIST: Param = Param::List;
 const MAP: Param = Param::Map;
 const STRING: Param = Param::String;
 
@@ -31,12 +43,21 @@ pub(crate) fn table() -> Table {
     let topics = [
         cases::TABLE,
         convert::TABLE,
+        crypto::TABLE,
+        dates::TABLE,
         dicts::TABLE,
+        durations::TABLE,
         encoding::TABLE,
         flow::TABLE,
         lists::TABLE,
         math::TABLE,
+        paths::TABLE,
+        random::TABLE,
+        regexes::TABLE,
+        semvers::TABLE,
         strings::TABLE,
+        tomls::TABLE,
+        urls::TABLE,
     ];
     topics.into_iter().flatten().copied().collect()
 }

@@ -34,6 +34,12 @@ impl<'p> Frame<'_, 'p, '_> {
         piped: Option<Got>,
     ) -> Exec<Got> {
         self.at = At::Expr(expr);
+        if args.is_empty()
+            && piped.is_none()
+            && let Some(got) = self.entries(dot, expr)
+        {
+            return Ok(got);
+        }
         let (receiver, names) = match &expr.kind {
             ExprKind::Field(names) => (dot.clone(), names),
             ExprKind::Variable(variable) => (
@@ -69,7 +75,30 @@ impl<'p> Frame<'_, 'p, '_> {
                 },
             )
         });
-        result.map_err(|error| self.explained(error, expr, &start))
+        result.map_err(|error| explained(error, expr, &start))
+    }
+
+    /// The end of a chain that runs through maps only, which nearly all do; `None` for all others,
+    /// errors included.
+    fn entries(&self, dot: &Got, expr: &Expr) -> Option<Got> {
+        let (start, names) = match &expr.kind {
+            ExprKind::Field(names) => (dot, names),
+            ExprKind::Variable(variable) => (self.find(variable.id)?, &variable.fields),
+            _ => return None,
+        };
+        let (first, names) = names.split_first()?;
+        let mut map_type = as_map(&start.value)?.ty();
+        let mut value = as_map(&start.value)?.get(first)?;
+        for name in names {
+            let map = as_map(&value)?;
+            map_type = map.ty();
+            let next = map.get(name)?;
+            value = next;
+        }
+        Some(Got {
+            value,
+            interface: map_type != MapType::Strings,
+        })
     }
 
     fn links(&mut self, dot: &Got, at: At<'p>, mut receiver: Got, names: &[Arc<str>]) -> Exec<Got> {
@@ -86,19 +115,6 @@ impl<'p> Frame<'_, 'p, '_> {
             )?;
         }
         Ok(receiver)
-    }
-
-    /// Adds to the error of a chain which key it probably meant and which values it reads.
-    fn explained(&self, error: Error, expr: &Expr, start: &Value) -> Error {
-        if error.kind() != ErrorKind::Exec || error.frames().len() != 1 {
-            return error;
-        }
-        let near = misspelt(expr, start);
-        let error = error.did_you_mean(near.as_deref());
-        match expr.values_path() {
-            Some(path) => error.reading_values(path),
-            None => error,
-        }
     }
 
     fn field(&mut self, receiver: Got, access: Access<'_, 'p>) -> Exec<Got> {
@@ -182,6 +198,19 @@ impl<'p> Frame<'_, 'p, '_> {
             "can't evaluate field {name} in type {}",
             receiver.type_name()
         ))
+    }
+}
+
+/// Adds to the error of a chain which key it probably meant and which values it reads.
+fn explained(error: Error, expr: &Expr, start: &Value) -> Error {
+    if error.kind() != ErrorKind::Exec || error.frames().len() != 1 {
+        return error;
+    }
+    let near = misspelt(expr, start);
+    let error = error.did_you_mean(near.as_deref());
+    match expr.values_path() {
+        Some(path) => error.reading_values(path),
+        None => error,
     }
 }
 
