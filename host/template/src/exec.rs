@@ -404,10 +404,15 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
     }
 
     fn variable(&self, id: u32, name: &str) -> Exec<Got> {
-        match self.variables.iter().rev().find(|(own, _)| *own == id) {
-            Some((_, got)) => Ok(got.clone()),
+        match self.find(id) {
+            Some(got) => Ok(got.clone()),
             None => self.fail(format!("undefined variable: {name}")),
         }
+    }
+
+    fn find(&self, id: u32) -> Option<&Got> {
+        let found = self.variables.iter().rev().find(|(own, _)| *own == id);
+        found.map(|(_, got)| got)
     }
 
     // --- pipelines ---

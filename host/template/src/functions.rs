@@ -3,19 +3,27 @@
 //! A name that is not here is not known to the parser. Nothing reads a clock, a file or the
 //! network: time and randomness come with the run, so that one revision renders the same bytes.
 
-mod args;
+pub(crate) mod args;
 mod cases;
 mod convert;
+mod dates;
 mod decimal;
 mod dicts;
+mod durations;
 mod encoding;
 mod equal;
 mod flow;
+mod layout;
 mod lists;
 mod math;
 mod merge;
 pub(crate) mod objects;
+mod paths;
+mod random;
+mod regexes;
+mod semvers;
 mod strings;
+mod times;
 
 use crate::function::{Param, Table};
 
@@ -31,11 +39,17 @@ pub(crate) fn table() -> Table {
     let topics = [
         cases::TABLE,
         convert::TABLE,
+        dates::TABLE,
         dicts::TABLE,
+        durations::TABLE,
         encoding::TABLE,
         flow::TABLE,
         lists::TABLE,
         math::TABLE,
+        paths::TABLE,
+        random::TABLE,
+        regexes::TABLE,
+        semvers::TABLE,
         strings::TABLE,
     ];
     topics.into_iter().flatten().copied().collect()

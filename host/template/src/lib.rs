@@ -16,6 +16,7 @@ mod parser;
 mod printf;
 mod program;
 mod quote;
+pub mod re2;
 pub mod run;
 pub mod semver;
 mod stack;

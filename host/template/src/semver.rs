@@ -114,8 +114,11 @@ impl Version {
         if text.len() > MAX_VERSION {
             return Err(Error::VersionTooLong);
         }
-        let parts = scan(text, 0, is_digit).filter(|parts| parts.end == text.len()).ok_or(Error::Version)?;
-        let number = |range: Option<&Range<usize>>| range.map_or(Ok(0), |range| segment(part(text, range)));
+        let parts = scan(text, 0, is_digit)
+            .filter(|parts| parts.end == text.len())
+            .ok_or(Error::Version)?;
+        let number =
+            |range: Option<&Range<usize>>| range.map_or(Ok(0), |range| segment(part(text, range)));
         let optional =
             |range: Option<&Range<usize>>| range.map(|range| part(text, range)).unwrap_or_default();
         let pre = optional(parts.pre.as_ref());
@@ -138,13 +141,20 @@ impl Version {
         if text.len() > MAX_VERSION {
             return Err(Error::VersionTooLong);
         }
-        let parts = scan(text, 0, is_digit).filter(|parts| parts.end == text.len()).ok_or(Error::Version)?;
-        let (Some(minor), Some(patch)) = (&parts.minor, &parts.patch) else { return Err(Error::Version) };
+        let parts = scan(text, 0, is_digit)
+            .filter(|parts| parts.end == text.len())
+            .ok_or(Error::Version)?;
+        let (Some(minor), Some(patch)) = (&parts.minor, &parts.patch) else {
+            return Err(Error::Version);
+        };
         if text.starts_with('v') {
             return Err(Error::Version);
         }
         let numbers = [&parts.major, minor, patch].map(|range| part(text, range));
-        if numbers.iter().any(|number| number.len() > 1 && number.starts_with('0')) {
+        if numbers
+            .iter()
+            .any(|number| number.len() > 1 && number.starts_with('0'))
+        {
             return Err(Error::LeadingZero);
         }
         Self::parse(text)
@@ -206,7 +216,9 @@ impl fmt::Display for Version {
 
 impl Ord for Version {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.numbers().cmp(&other.numbers()).then_with(|| compare_pre(&self.pre, &other.pre))
+        self.numbers()
+            .cmp(&other.numbers())
+            .then_with(|| compare_pre(&self.pre, &other.pre))
     }
 }
 
@@ -241,7 +253,10 @@ impl Constraint {
         if alternatives.len() > MAX_GROUPS {
             return Err(Error::TooManyGroups);
         }
-        let groups = alternatives.into_iter().map(Group::parse).collect::<Result<_, _>>()?;
+        let groups = alternatives
+            .into_iter()
+            .map(Group::parse)
+            .collect::<Result<_, _>>()?;
         Ok(Self { groups })
     }
 
@@ -273,13 +288,21 @@ impl Group {
                 return Err(improper());
             }
         }
-        let with_pre = comparisons.iter().any(|comparison| !comparison.version.pre.is_empty());
-        Ok(Self { comparisons, with_pre })
+        let with_pre = comparisons
+            .iter()
+            .any(|comparison| !comparison.version.pre.is_empty());
+        Ok(Self {
+            comparisons,
+            with_pre,
+        })
     }
 
     fn matches(&self, version: &Version) -> bool {
         (version.pre.is_empty() || self.with_pre)
-            && self.comparisons.iter().all(|comparison| comparison.matches(version))
+            && self
+                .comparisons
+                .iter()
+                .all(|comparison| comparison.matches(version))
     }
 }
 
@@ -290,7 +313,9 @@ impl Comparison {
     fn scan(text: &str, at: usize) -> Result<Option<(Self, usize)>, Error> {
         let (op, after) = Op::scan(text, at);
         let from = skip_space(text, after);
-        let Some(parts) = scan(text, from, is_digit_or_wild) else { return Ok(None) };
+        let Some(parts) = scan(text, from, is_digit_or_wild) else {
+            return Ok(None);
+        };
         let end = parts.end;
         let (spelled, open) = parts.spell(text, from..end);
         let version = Version::parse(&spelled).map_err(|_| Error::Part)?;
@@ -339,7 +364,9 @@ impl Comparison {
         match self.open {
             Open::Nothing | Open::Major => *version > self.version,
             Open::Minor => version.major > self.version.major,
-            Open::Patch => (version.major, version.minor) > (self.version.major, self.version.minor),
+            Open::Patch => {
+                (version.major, version.minor) > (self.version.major, self.version.minor)
+            }
         }
     }
 
@@ -401,7 +428,11 @@ impl Parts {
     fn spell(&self, text: &str, whole: Range<usize>) -> (String, Open) {
         let wild = |range: &Range<usize>| matches!(part(text, range), "x" | "X" | "*");
         let open = |range: &Option<Range<usize>>| range.as_ref().is_none_or(&wild);
-        let pre = self.pre.as_ref().map(|range| format!("-{}", part(text, range))).unwrap_or_default();
+        let pre = self
+            .pre
+            .as_ref()
+            .map(|range| format!("-{}", part(text, range)))
+            .unwrap_or_default();
         let major = part(text, &self.major);
         if wild(&self.major) {
             return (format!("0.0.0{pre}"), Open::Major);
@@ -425,10 +456,17 @@ fn rewrite_ranges(text: &str) -> String {
     let mut at = 0;
     while at < text.len() {
         if let Some((low, high, end)) = scan_range(text, at) {
-            rewritten.push_str(&format!(">= {}, <= {} ", part(text, &low), part(text, &high)));
+            rewritten.push_str(&format!(
+                ">= {}, <= {} ",
+                part(text, &low),
+                part(text, &high)
+            ));
             at = end;
         } else {
-            let width = text.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
+            let width = text
+                .get(at..)
+                .and_then(|rest| rest.chars().next())
+                .map_or(1, char::len_utf8);
             rewritten.push_str(part(text, &(at..at + width)));
             at += width;
         }
@@ -454,9 +492,19 @@ fn scan_range(text: &str, at: usize) -> Option<(Range<usize>, Range<usize>, usiz
 
 /// The parts of what looks like a version at `at`, the longest that fits.
 fn scan(text: &str, at: usize, digit: fn(u8) -> bool) -> Option<Parts> {
-    let start = if byte(text, at) == Some(b'v') { at + 1 } else { at };
+    let start = if byte(text, at) == Some(b'v') {
+        at + 1
+    } else {
+        at
+    };
     let major = run(text, start, digit)?;
-    let after_dot = |at: usize| if byte(text, at) == Some(b'.') { run(text, at + 1, digit) } else { None };
+    let after_dot = |at: usize| {
+        if byte(text, at) == Some(b'.') {
+            run(text, at + 1, digit)
+        } else {
+            None
+        }
+    };
     let minor = after_dot(major.end);
     let patch = minor.as_ref().and_then(|minor| after_dot(minor.end));
     let mut end = patch.as_ref().or(minor.as_ref()).unwrap_or(&major).end;
@@ -464,7 +512,14 @@ fn scan(text: &str, at: usize, digit: fn(u8) -> bool) -> Option<Parts> {
     end = pre.as_ref().map_or(end, |pre| pre.end);
     let metadata = identifiers(text, end, b'+');
     end = metadata.as_ref().map_or(end, |metadata| metadata.end);
-    Some(Parts { major, minor, patch, pre, metadata, end })
+    Some(Parts {
+        major,
+        minor,
+        patch,
+        pre,
+        metadata,
+        end,
+    })
 }
 
 /// Dotted identifiers behind `mark`.
@@ -475,7 +530,9 @@ fn identifiers(text: &str, at: usize, mark: u8) -> Option<Range<usize>> {
     let first = run(text, at + 1, is_identifier)?;
     let mut end = first.end;
     while byte(text, end) == Some(b'.') {
-        let Some(next) = run(text, end + 1, is_identifier) else { break };
+        let Some(next) = run(text, end + 1, is_identifier) else {
+            break;
+        };
         end = next.end;
     }
     Some(first.start..end)
@@ -484,12 +541,18 @@ fn identifiers(text: &str, at: usize, mark: u8) -> Option<Range<usize>> {
 /// The longest run of bytes from `at` that fit; nothing when the first does not.
 fn run(text: &str, at: usize, fits: fn(u8) -> bool) -> Option<Range<usize>> {
     let rest = text.as_bytes().get(at..)?;
-    let length = rest.iter().position(|byte| !fits(*byte)).unwrap_or(rest.len());
+    let length = rest
+        .iter()
+        .position(|byte| !fits(*byte))
+        .unwrap_or(rest.len());
     (length > 0).then(|| at..at + length)
 }
 
 fn skip_space(text: &str, at: usize) -> usize {
-    run(text, at, |byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c)).map_or(at, |space| space.end)
+    run(text, at, |byte| {
+        matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c)
+    })
+    .map_or(at, |space| space.end)
 }
 
 fn byte(text: &str, at: usize) -> Option<u8> {
@@ -519,12 +582,18 @@ fn is_identifier(byte: u8) -> bool {
 }
 
 fn segment(digits: &str) -> Result<u64, Error> {
-    digits.parse().map_err(|_| Error::SegmentTooLarge(digits.to_owned()))
+    digits
+        .parse()
+        .map_err(|_| Error::SegmentTooLarge(digits.to_owned()))
 }
 
 fn check_pre(pre: &str) -> Result<(), Error> {
     let zero = |id: &str| id.len() > 1 && id.starts_with('0') && id.bytes().all(is_digit);
-    if pre.split('.').any(zero) { Err(Error::LeadingZero) } else { Ok(()) }
+    if pre.split('.').any(zero) {
+        Err(Error::LeadingZero)
+    } else {
+        Ok(())
+    }
 }
 
 fn compare_pre(left: &str, right: &str) -> Ordering {
@@ -557,7 +626,9 @@ mod tests {
 
     #[track_caller]
     fn holds(constraint: &str, version: &str) -> bool {
-        Constraint::parse(constraint).unwrap().matches(&Version::parse(version).unwrap())
+        Constraint::parse(constraint)
+            .unwrap()
+            .matches(&Version::parse(version).unwrap())
     }
 
     #[test]
@@ -574,7 +645,10 @@ mod tests {
             ("1.2.3--", "1.2.3--"),
         ] {
             let version = Version::parse(text).unwrap();
-            assert_eq!((version.to_string().as_str(), version.original()), (printed, text));
+            assert_eq!(
+                (version.to_string().as_str(), version.original()),
+                (printed, text)
+            );
         }
     }
 
@@ -589,11 +663,17 @@ mod tests {
             (" 1", Error::Version),
             ("1.x", Error::Version),
             ("1.2.3-01", Error::LeadingZero),
-            ("99999999999999999999.0.0", Error::SegmentTooLarge("99999999999999999999".into())),
+            (
+                "99999999999999999999.0.0",
+                Error::SegmentTooLarge("99999999999999999999".into()),
+            ),
         ] {
             assert_eq!(Version::parse(text).unwrap_err(), error, "{text}");
         }
-        assert_eq!(Version::parse(&"1".repeat(257)).unwrap_err(), Error::VersionTooLong);
+        assert_eq!(
+            Version::parse(&"1".repeat(257)).unwrap_err(),
+            Error::VersionTooLong
+        );
     }
 
     #[test]
@@ -624,9 +704,15 @@ mod tests {
         ];
         for pair in rising.windows(2) {
             let [low, high] = pair else { continue };
-            assert!(Version::parse(low).unwrap() < Version::parse(high).unwrap(), "{low} < {high}");
+            assert!(
+                Version::parse(low).unwrap() < Version::parse(high).unwrap(),
+                "{low} < {high}"
+            );
         }
-        assert_eq!(Version::parse("v1.5").unwrap(), Version::parse("1.5.0+meta").unwrap());
+        assert_eq!(
+            Version::parse("v1.5").unwrap(),
+            Version::parse("1.5.0+meta").unwrap()
+        );
     }
 
     /// Answers of Masterminds/semver 3.5.
@@ -710,7 +796,11 @@ mod tests {
             ("*-0", "1.0.0-rc1", true),
             (">0.0.0-0", "1.0.0-rc1", true),
         ] {
-            assert_eq!(holds(constraint, version), expected, "{version} in {constraint}");
+            assert_eq!(
+                holds(constraint, version),
+                expected,
+                "{version} in {constraint}"
+            );
         }
     }
 
@@ -737,8 +827,17 @@ mod tests {
         ] {
             assert!(Constraint::parse(text).is_err(), "{text:?}");
         }
-        assert_eq!(Constraint::parse(&" ".repeat(513)).unwrap_err(), Error::ConstraintTooLong);
-        assert_eq!(Constraint::parse(&["1"; 33].join("||")).unwrap_err(), Error::TooManyGroups);
-        assert_eq!(Constraint::parse("foo").unwrap_err().to_string(), "improper constraint: \"foo\"");
+        assert_eq!(
+            Constraint::parse(&" ".repeat(513)).unwrap_err(),
+            Error::ConstraintTooLong
+        );
+        assert_eq!(
+            Constraint::parse(&["1"; 33].join("||")).unwrap_err(),
+            Error::TooManyGroups
+        );
+        assert_eq!(
+            Constraint::parse("foo").unwrap_err().to_string(),
+            "improper constraint: \"foo\""
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Error, Frame, Via, line_and_column};
+use super::{Error, ErrorKind, Frame, line_and_column};
 
 /// Columns of a source line that are shown; longer lines are cut around the mistake.
 const WIDTH: usize = 100;
@@ -15,7 +15,9 @@ pub(super) fn error(error: &Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         return f.write_str(error.message());
     };
     write!(f, "{}", error.message())?;
-    if let Some(note) = &place.note {
+    if let Some(note) = &place.note
+        && error.kind() != ErrorKind::Author
+    {
         write!(f, "\n({note})")?;
     }
     excerpt(place, f)?;
@@ -24,11 +26,7 @@ pub(super) fn error(error: &Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
     let callers = error.frames().get(1..).unwrap_or_default();
     for frame in callers.iter().take(CALLERS) {
-        let how = match frame.via {
-            Via::Template => "template",
-            Via::Here | Via::Function => "function",
-        };
-        write!(f, "\nrendered by {how} call in {}", frame.template)?;
+        write!(f, "\ncalled from {}", frame.template)?;
         excerpt(frame, f)?;
     }
     match callers.len().saturating_sub(CALLERS) {

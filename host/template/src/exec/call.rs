@@ -35,7 +35,14 @@ impl<'p> Frame<'_, 'p, '_> {
             self.call_failed(name, failure)
         })?;
         if let Some(bytes) = value.as_bytes() {
-            self.step(bytes.len() as u64 / BYTES_PER_STEP)?;
+            let checked = self.ctx.check_len(bytes.len());
+            let steps = bytes.len() as u64 / BYTES_PER_STEP;
+            checked
+                .and_then(|()| self.ctx.charge(steps))
+                .map_err(|failure| {
+                    self.at = at;
+                    self.stopped(failure)
+                })?;
         }
         Ok(Got::concrete(value))
     }

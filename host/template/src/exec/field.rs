@@ -34,6 +34,12 @@ impl<'p> Frame<'_, 'p, '_> {
         piped: Option<Got>,
     ) -> Exec<Got> {
         self.at = At::Expr(expr);
+        if args.is_empty()
+            && piped.is_none()
+            && let Some(got) = self.entries(dot, expr)
+        {
+            return Ok(got);
+        }
         let (receiver, names) = match &expr.kind {
             ExprKind::Field(names) => (dot.clone(), names),
             ExprKind::Variable(variable) => (
@@ -70,6 +76,29 @@ impl<'p> Frame<'_, 'p, '_> {
             )
         });
         result.map_err(|error| self.explained(error, expr, &start))
+    }
+
+    /// The end of a chain that runs through maps only, which nearly all do; `None` for all others,
+    /// errors included.
+    fn entries(&self, dot: &Got, expr: &Expr) -> Option<Got> {
+        let (start, names) = match &expr.kind {
+            ExprKind::Field(names) => (dot, names),
+            ExprKind::Variable(variable) => (self.find(variable.id)?, &variable.fields),
+            _ => return None,
+        };
+        let (first, names) = names.split_first()?;
+        let mut map_type = as_map(&start.value)?.ty();
+        let mut value = as_map(&start.value)?.get(first)?;
+        for name in names {
+            let map = as_map(&value)?;
+            map_type = map.ty();
+            let next = map.get(name)?;
+            value = next;
+        }
+        Some(Got {
+            value,
+            interface: map_type != MapType::Strings,
+        })
     }
 
     fn links(&mut self, dot: &Got, at: At<'p>, mut receiver: Got, names: &[Arc<str>]) -> Exec<Got> {

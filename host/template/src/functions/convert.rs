@@ -12,23 +12,46 @@ use crate::yaml::json_read::from_json;
 
 pub(super) const TABLE: &[Entry] = &[
     Entry::fixed("toYaml", &[ANY], |ctx, args| or_nothing(ctx, to_yaml(args))),
-    Entry::fixed("mustToYaml", &[ANY], |ctx, args| or_fail(ctx, to_yaml(args))),
+    Entry::fixed("mustToYaml", &[ANY], |ctx, args| {
+        or_fail(ctx, to_yaml(args))
+    }),
     Entry::fixed("fromYaml", &[STRING], from_yaml),
     Entry::fixed("fromYamlArray", &[STRING], from_yaml_array),
-    Entry::fixed("toJson", &[ANY], |ctx, args| or_nothing(ctx, json(args, ESCAPED))),
-    Entry::fixed("mustToJson", &[ANY], |ctx, args| or_fail(ctx, json(args, ESCAPED))),
-    Entry::fixed("toPrettyJson", &[ANY], |ctx, args| or_nothing(ctx, json(args, PRETTY))),
-    Entry::fixed("mustToPrettyJson", &[ANY], |ctx, args| or_fail(ctx, json(args, PRETTY))),
-    Entry::fixed("toRawJson", &[ANY], |ctx, args| or_fail(ctx, json(args, RAW))),
-    Entry::fixed("mustToRawJson", &[ANY], |ctx, args| or_fail(ctx, json(args, RAW))),
+    Entry::fixed("toJson", &[ANY], |ctx, args| {
+        or_nothing(ctx, json(args, ESCAPED))
+    }),
+    Entry::fixed("mustToJson", &[ANY], |ctx, args| {
+        or_fail(ctx, json(args, ESCAPED))
+    }),
+    Entry::fixed("toPrettyJson", &[ANY], |ctx, args| {
+        or_nothing(ctx, json(args, PRETTY))
+    }),
+    Entry::fixed("mustToPrettyJson", &[ANY], |ctx, args| {
+        or_fail(ctx, json(args, PRETTY))
+    }),
+    Entry::fixed("toRawJson", &[ANY], |ctx, args| {
+        or_fail(ctx, json(args, RAW))
+    }),
+    Entry::fixed("mustToRawJson", &[ANY], |ctx, args| {
+        or_fail(ctx, json(args, RAW))
+    }),
     Entry::fixed("fromJson", &[STRING], from_json_map),
     Entry::fixed("fromJsonArray", &[STRING], from_json_array),
     Entry::fixed("mustFromJson", &[STRING], must_from_json),
 ];
 
-const RAW: Layout = Layout { escape_html: false, pretty: false };
-const ESCAPED: Layout = Layout { escape_html: true, pretty: false };
-const PRETTY: Layout = Layout { escape_html: true, pretty: true };
+const RAW: Layout = Layout {
+    escape_html: false,
+    pretty: false,
+};
+const ESCAPED: Layout = Layout {
+    escape_html: true,
+    pretty: false,
+};
+const PRETTY: Layout = Layout {
+    escape_html: true,
+    pretty: true,
+};
 
 /// Go's name of a map a text is decoded into.
 const MAP: &str = "map[string]interface {}";
@@ -83,7 +106,9 @@ fn or_nothing(ctx: &mut Ctx<'_>, text: Text) -> Result {
 fn or_fail(ctx: &mut Ctx<'_>, text: Text) -> Result {
     match text {
         Ok(text) => charged(ctx, text),
-        Err(FnOrJson::Json(JsonError::Control)) => Err(FnError::new(JsonError::Control.to_string())),
+        Err(FnOrJson::Json(JsonError::Control)) => {
+            Err(FnError::new(JsonError::Control.to_string()))
+        }
         Err(FnOrJson::Json(err)) => Err(FnError::new(err.to_string())),
         Err(FnOrJson::Fn(err)) => Err(err),
     }
@@ -179,4 +204,3 @@ fn mismatch(value: &Value, wanted: &str, context: &str) -> String {
     };
     format!("{context}json: cannot unmarshal {found} into Go value of type {wanted}")
 }
-

@@ -28,7 +28,9 @@ struct Merge<'c, 'r> {
 
 impl Merge<'_, '_> {
     fn maps(&mut self, target: &Value, source: &Value, depth: usize) -> Result<(), FnError> {
-        let (Some(into), Some(from)) = (as_map(target), as_map(source)) else { return Ok(()) };
+        let (Some(into), Some(from)) = (as_map(target), as_map(source)) else {
+            return Ok(());
+        };
         if depth > MAX_DEPTH {
             return Err(FnError::limit("value depth", MAX_DEPTH));
         }
@@ -57,7 +59,9 @@ impl Merge<'_, '_> {
         if is_nil(&value) {
             return Ok(self.overwrite.then_some(value));
         }
-        let Some(present) = into.get(key) else { return Ok(Some(value)) };
+        let Some(present) = into.get(key) else {
+            return Ok(Some(value));
+        };
         if as_map(&value).is_some() && as_map(&present).is_some() {
             self.maps(&present, &value, depth + 1)?;
         }

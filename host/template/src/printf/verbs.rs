@@ -331,6 +331,9 @@ fn object(
     out: &mut Vec<u8>,
     depth: usize,
 ) -> Printed {
+    if object.shape() == Shape::Complex && verb != 'v' {
+        return bad_verb(arg, verb, spec, out);
+    }
     if let Some(own) = object.text()
         && matches!(verb, 'v' | 's' | 'x' | 'X' | 'q')
         && !spec.sharp_v

@@ -129,6 +129,9 @@ impl<'v> Node<'v> {
         if let Some(text) = crate::functions::objects::json_text(object) {
             return Ok(Self::Text(Cow::Owned(text.into_bytes())));
         }
+        if let Some(number) = crate::functions::objects::json_number(object) {
+            return Ok(Self::Int(number));
+        }
         match object.shape() {
             Shape::Struct | Shape::Pointer | Shape::Map => {
                 Ok(Self::Map(object.entries().into_iter().map(named).collect()))

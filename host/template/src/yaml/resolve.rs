@@ -24,7 +24,10 @@ pub(super) fn resolve(text: &str) -> Scalar {
         b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~' => {
             word(text).unwrap_or(Scalar::Str)
         }
-        b'.' => word(text).or_else(|| float(text)).unwrap_or(Scalar::Str),
+        // Here Go asks its own parser of floats, which takes underscores between digits.
+        b'.' => word(text)
+            .or_else(|| float(&crate::functions::args::without_underscores(text)?))
+            .unwrap_or(Scalar::Str),
         b'0'..=b'9' | b'+' | b'-' => word(text).unwrap_or_else(|| number(text)),
         _ => Scalar::Str,
     }
@@ -264,7 +267,8 @@ mod tests {
             ("1_0.5", Scalar::Float(10.5)),
             ("1.", Scalar::Float(1.0)),
             (".5", Scalar::Float(0.5)),
-            (".5_0", Scalar::Str),
+            (".5_0", Scalar::Float(0.5)),
+            ("._5", Scalar::Str),
             (".", Scalar::Str),
             ("-", Scalar::Str),
             ("1e3", Scalar::Float(1000.0)),

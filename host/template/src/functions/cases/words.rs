@@ -25,10 +25,13 @@ pub(super) fn pascal(text: &str) -> String {
     let mut chars = text.chars().peekable();
     let mut out = String::with_capacity(text.len());
     while let Some(c) = chars.next_if(|c| is_connector(*c)) {
-        // A text of nothing but connectors stays as it is.
         out.push(c);
     }
-    let Some(first) = chars.next() else { return out };
+    let Some(first) = chars.next() else {
+        // A text of nothing but connectors ends with one more.
+        out.extend(text.chars().next_back());
+        return out;
+    };
     let mut in_capitals = first.is_uppercase();
     let mut pending = upper(first);
     for c in chars {
@@ -115,7 +118,9 @@ struct Words<'t> {
 impl<'t> Words<'t> {
     fn next_word(&mut self) -> (Sort, &'t str) {
         let mut chars = self.rest.chars();
-        let Some(first) = chars.next() else { return (Sort::None, "") };
+        let Some(first) = chars.next() else {
+            return (Sort::None, "");
+        };
         let sort = sort_of(first);
         let len = match sort {
             Sort::Capital => capital_len(self.rest),
@@ -155,7 +160,9 @@ fn capital_len(text: &str) -> usize {
         (true, lower) => capitals + lower,
         (false, 0) => capitals,
         (false, _) => {
-            let last = text.get(..capitals).and_then(|text| text.chars().next_back());
+            let last = text
+                .get(..capitals)
+                .and_then(|text| text.chars().next_back());
             capitals - last.map_or(0, char::len_utf8)
         }
     }
@@ -164,7 +171,8 @@ fn capital_len(text: &str) -> usize {
 fn sort_of(c: char) -> Sort {
     if is_connector(c) {
         Sort::Connector
-    } else if c.is_ascii_punctuation() && !matches!(c, '$' | '+' | '<' | '=' | '>' | '^' | '`' | '|' | '~')
+    } else if c.is_ascii_punctuation()
+        && !matches!(c, '$' | '+' | '<' | '=' | '>' | '^' | '`' | '|' | '~')
         || matches!(c, '\u{a1}' | '\u{a7}' | '\u{ab}' | '\u{b6}' | '\u{b7}' | '\u{bb}' | '\u{bf}' | '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205e}' | '\u{3001}'..='\u{3003}')
     {
         Sort::Punctuation
