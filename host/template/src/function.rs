@@ -217,21 +217,26 @@ pub(crate) fn closest<'n>(
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein's distance, by byte and without regard to case.
+/// Edits (a letter more, less, other, or two swapped) between two names, without regard to case.
 fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut last = i + 1;
-        let mut next = vec![last];
-        for (y, pair) in b.bytes().zip(row.windows(2)) {
-            let [diagonal, above] = *pair else { continue };
-            let change = diagonal + usize::from(!x.eq_ignore_ascii_case(&y));
-            last = change.min(above + 1).min(last + 1);
-            next.push(last);
+    let [a, b] = [a, b].map(|name| name.to_ascii_lowercase().into_bytes());
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    let at = |row: &[usize], index: usize| row.get(index).copied().unwrap_or(usize::MAX / 2);
+    for (i, x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let mut least = at(&above, j) + usize::from(x != y);
+            least = least.min(at(&above, j + 1) + 1).min(at(&row, j) + 1);
+            let swapped = i > 0 && j > 0 && a.get(i - 1) == Some(y) && b.get(j - 1) == Some(x);
+            if swapped {
+                least = least.min(at(&before, j - 1) + 1);
+            }
+            row.push(least);
         }
-        row = next;
+        before = std::mem::replace(&mut above, row);
     }
-    row.last().copied().unwrap_or_default()
+    at(&above, b.len())
 }
 
 // === impl FnError ===
@@ -439,5 +444,52 @@ impl Stream {
             *byte = self.block.get(self.used).copied().unwrap_or_default();
             self.used += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::NoCluster;
+
+    #[test]
+    fn a_misspelt_name_has_a_closest_one() {
+        let names = ["include", "indent", "nindent", "toYaml", "port", "image"];
+        let cases = [
+            ("includ", Some("include")),
+            ("toyaml", Some("toYaml")),
+            ("nindnt", Some("nindent")),
+            ("prot", Some("port")),
+            ("imgae", Some("image")),
+            ("frobnicate", None),
+            ("", None),
+        ];
+        for (name, near) in cases {
+            assert_eq!(closest(name, names.into_iter()), near, "{name}");
+        }
+    }
+
+    #[test]
+    fn random_bytes_depend_on_seed_file_and_order_alone() {
+        let draw = |seed: u8, file: &str| {
+            let run = Run {
+                seed: [seed; 32],
+                ..Run::new(&NoCluster)
+            };
+            let mut ctx = Ctx::new(&run, file);
+            let mut bytes = [0; 100];
+            ctx.random(&mut bytes);
+            bytes
+        };
+        assert_eq!(draw(1, "a"), draw(1, "a"));
+        assert_ne!(draw(1, "a"), draw(2, "a"));
+        assert_ne!(draw(1, "a"), draw(1, "b"));
+        let run = Run::new(&NoCluster);
+        let mut ctx = Ctx::new(&run, "a");
+        let (mut first, mut second) = ([0; 40], [0; 60]);
+        ctx.random(&mut first);
+        ctx.random(&mut second);
+        let whole = draw(0, "a");
+        assert_eq!([&first[..], &second[..]].concat(), whole);
     }
 }

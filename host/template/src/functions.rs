@@ -6,6 +6,7 @@
 pub(crate) mod args;
 mod cases;
 mod convert;
+mod crypto;
 mod dates;
 mod decimal;
 mod dicts;
@@ -24,6 +25,8 @@ mod regexes;
 mod semvers;
 mod strings;
 mod times;
+mod tomls;
+mod urls;
 
 use crate::function::{Param, Table};
 
@@ -31,6 +34,7 @@ const ANY: Param = Param::Any;
 const BOOL: Param = Param::Bool;
 const FLOAT: Param = Param::Float;
 const INT: Param = Param::Int;
+const LIST: Param = Param::List;
 const MAP: Param = Param::Map;
 const STRING: Param = Param::String;
 
@@ -39,6 +43,7 @@ pub(crate) fn table() -> Table {
     let topics = [
         cases::TABLE,
         convert::TABLE,
+        crypto::TABLE,
         dates::TABLE,
         dicts::TABLE,
         durations::TABLE,
@@ -51,6 +56,8 @@ pub(crate) fn table() -> Table {
         regexes::TABLE,
         semvers::TABLE,
         strings::TABLE,
+        tomls::TABLE,
+        urls::TABLE,
     ];
     topics.into_iter().flatten().copied().collect()
 }

@@ -280,7 +280,7 @@ mod tests {
         );
         check(
             "%s|%q|%x|%.2s|%5s|%-5s|",
-            &["añb".into(); 6].map(|s: &str| Value::from(s)),
+            &["añb"; 6].map(Value::from),
             "añb|\"añb\"|61c3b162|añ|  añb|añb  |",
         );
         let f = Value::from(1234.5678);
@@ -308,8 +308,12 @@ mod tests {
             ("b".into(), list.clone()),
             ("a".into(), 1.into()),
         ]));
-        check("%v", &[map.clone()], "map[a:1 b:[1.5 a <nil>]]");
-        check("%s", &[list.clone()], "[%!s(float64=1.5) a <nil>]");
+        check("%v", std::slice::from_ref(&map), "map[a:1 b:[1.5 a <nil>]]");
+        check(
+            "%s",
+            std::slice::from_ref(&list),
+            "[%!s(float64=1.5) a <nil>]",
+        );
         check(
             "%#v",
             &[map],

@@ -75,7 +75,7 @@ impl<'p> Frame<'_, 'p, '_> {
                 },
             )
         });
-        result.map_err(|error| self.explained(error, expr, &start))
+        result.map_err(|error| explained(error, expr, &start))
     }
 
     /// The end of a chain that runs through maps only, which nearly all do; `None` for all others,
@@ -115,19 +115,6 @@ impl<'p> Frame<'_, 'p, '_> {
             )?;
         }
         Ok(receiver)
-    }
-
-    /// Adds to the error of a chain which key it probably meant and which values it reads.
-    fn explained(&self, error: Error, expr: &Expr, start: &Value) -> Error {
-        if error.kind() != ErrorKind::Exec || error.frames().len() != 1 {
-            return error;
-        }
-        let near = misspelt(expr, start);
-        let error = error.did_you_mean(near.as_deref());
-        match expr.values_path() {
-            Some(path) => error.reading_values(path),
-            None => error,
-        }
     }
 
     fn field(&mut self, receiver: Got, access: Access<'_, 'p>) -> Exec<Got> {
@@ -211,6 +198,19 @@ impl<'p> Frame<'_, 'p, '_> {
             "can't evaluate field {name} in type {}",
             receiver.type_name()
         ))
+    }
+}
+
+/// Adds to the error of a chain which key it probably meant and which values it reads.
+fn explained(error: Error, expr: &Expr, start: &Value) -> Error {
+    if error.kind() != ErrorKind::Exec || error.frames().len() != 1 {
+        return error;
+    }
+    let near = misspelt(expr, start);
+    let error = error.did_you_mean(near.as_deref());
+    match expr.values_path() {
+        Some(path) => error.reading_values(path),
+        None => error,
     }
 }
 

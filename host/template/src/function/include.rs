@@ -17,7 +17,7 @@ impl Ctx<'_> {
     /// When there is no such template, when it fails, or when it includes itself too often.
     pub fn include(&mut self, name: &str, data: Value) -> Result<Value, FnError> {
         let Some(template) = self.templates.get(name) else {
-            return Err(self.no_template(name));
+            return Err(no_template(name));
         };
         self.enter(&template)?;
         let mut out = Vec::new();
@@ -84,13 +84,6 @@ impl Ctx<'_> {
         crate::stack::grown(|| Frame::execute(self, template, dot, out))
     }
 
-    fn no_template(&self, name: &str) -> FnError {
-        let name = quote(name.as_bytes());
-        FnError::no_template(format!(
-            "template: no template {name} associated with template \"{ROOT}\""
-        ))
-    }
-
     fn enter(&mut self, template: &Template) -> Result<(), FnError> {
         let limit = self.run.limits.include_depth;
         let count = self.included.entry(Arc::clone(&template.name)).or_default();
@@ -110,4 +103,11 @@ impl Ctx<'_> {
             *count -= 1;
         }
     }
+}
+
+fn no_template(name: &str) -> FnError {
+    let name = quote(name.as_bytes());
+    FnError::no_template(format!(
+        "template: no template {name} associated with template \"{ROOT}\""
+    ))
 }
