@@ -202,28 +202,23 @@ impl Coalesce<'_> {
         }
     }
 
+    /// The values of a sub-chart with the `global` of those around it; what is no mapping is left alone.
     fn globals(&mut self, mut inner: Values, outer: Option<&Value>, prefix: &str) -> Values {
-        let mut own = match inner.remove(GLOBAL) {
-            None => Values::new(),
-            Some(Value::Object(own)) => own,
-            Some(other) => {
-                self.warnings.push(format!("skipping globals because destination {GLOBAL} is not a table."));
-                inner.insert(GLOBAL.to_owned(), other);
+        let outer = match outer {
+            None => None,
+            Some(Value::Object(outer)) => Some(outer),
+            Some(_) => {
+                self.warnings.push(format!("skipping globals because source {GLOBAL} is not a table."));
                 return inner;
             }
         };
-        match outer {
-            None => {}
-            Some(Value::Object(outer)) => self.lay_globals(&mut own, outer, prefix),
-            Some(_) => {
-                self.warnings.push(format!("skipping globals because source {GLOBAL} is not a table."));
-                if !own.is_empty() {
-                    inner.insert(GLOBAL.to_owned(), Value::Object(own));
-                }
-                return inner;
+        let own = inner.entry(GLOBAL).or_insert_with(|| Value::Object(Values::new()));
+        match own.as_object_mut() {
+            Some(own) => outer.into_iter().for_each(|outer| self.lay_globals(own, outer, prefix)),
+            None => {
+                self.warnings.push(format!("skipping globals because destination {GLOBAL} is not a table."));
             }
         }
-        inner.insert(GLOBAL.to_owned(), Value::Object(own));
         inner
     }
 
