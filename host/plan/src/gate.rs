@@ -1,6 +1,7 @@
 //! What must hold for an object before the next state may start, as its annotations say it.
 
 use pintle_api::{Object, names};
+use pintle_template::re2;
 use regex::Regex;
 use serde_json::{Map, Value};
 
@@ -20,7 +21,12 @@ pub enum Term {
         empty_is_ready: bool,
     },
     /// The log of each pod matches.
-    Logs(Regex),
+    Logs {
+        /// The expression as the chart has it.
+        text: String,
+        /// The same, compiled.
+        pattern: Regex,
+    },
     /// A plugin says so.
     Plugin {
         /// Name of the Plugin.
@@ -134,7 +140,8 @@ fn parse_builtin(term: &str, inside: &str) -> Result<Term, GateError> {
 }
 
 fn parse_logs(annotation: &'static str, pattern: &str) -> Result<Term, GateError> {
-    Regex::new(pattern).map(Term::Logs).map_err(|err| GateError::Pattern {
+    let logs = |regex| Term::Logs { text: pattern.to_owned(), pattern: regex };
+    re2::translate(pattern).map(logs).map_err(|err| GateError::Pattern {
         annotation,
         pattern: pattern.to_owned(),
         problem: err.to_string().lines().last().unwrap_or_default().to_owned(),
@@ -224,7 +231,7 @@ mod tests {
     fn show_term(term: &Term) -> String {
         match term {
             Term::Builtin { empty_is_ready } => format!("builtin/{empty_is_ready}"),
-            Term::Logs(pattern) => format!("logs/{pattern}"),
+            Term::Logs { text, .. } => format!("logs/{text}"),
             Term::Plugin { name, args } => format!("{name}{args}"),
         }
     }

@@ -34,7 +34,7 @@ impl Run<'_> {
         gate.terms.iter().fold(Verdict::Ready, |verdict, term| {
             verdict.and(match term {
                 Term::Builtin { empty_is_ready } => judge(&object.live, self.input.facts, *empty_is_ready),
-                Term::Logs(pattern) => self.match_logs(state, pool, &object.live, pattern),
+                Term::Logs { text, pattern } => self.match_logs(state, pool, &object.live, (text, pattern)),
                 Term::Plugin { name, args } => self.ask(state, pool, object, name, args),
             })
         })
@@ -89,7 +89,7 @@ impl Run<'_> {
         state: &StateInput,
         pool: &PoolInput,
         live: &Object,
-        pattern: &Regex,
+        pattern: (&str, &Regex),
     ) -> Verdict {
         if self.memory.has_passed(&state.name, &pool.pool) {
             return Verdict::Ready;
@@ -118,7 +118,7 @@ impl Run<'_> {
         }
     }
 
-    fn match_log(&self, pod: &Object, pattern: &Regex) -> Verdict {
+    fn match_log(&self, pod: &Object, (text, pattern): (&str, &Regex)) -> Verdict {
         let containers = pod.at("/spec/containers").and_then(serde_json::Value::as_array);
         let first = containers.and_then(|list| list.first()?.get("name")?.as_str());
         let log = LogTail {
@@ -130,8 +130,8 @@ impl Run<'_> {
             max_bytes: LOG_BYTES,
         };
         let (reason, message) = match self.input.facts.tail(&log) {
-            Answer::Found(text) if pattern.is_match(&text) => return Verdict::Ready,
-            Answer::Found(_) => ("LogNotMatched", format!("its log has no match for `{pattern}` yet")),
+            Answer::Found(log) if pattern.is_match(&log) => return Verdict::Ready,
+            Answer::Found(_) => ("LogNotMatched", format!("its log has no match for `{text}` yet")),
             Answer::Denied(why) => ("Forbidden", why),
             _ => ("NoLog", "its log cannot be read yet".to_owned()),
         };
