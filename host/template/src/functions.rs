@@ -28,7 +28,7 @@ mod times;
 mod tomls;
 mod urls;
 
-use crate::function::{Param, Table};
+use crate::function::{Entry, Param, Table};
 
 const ANY: Param = Param::Any;
 const BOOL: Param = Param::Bool;
@@ -38,26 +38,36 @@ const LIST: Param = Param::List;
 const MAP: Param = Param::Map;
 const STRING: Param = Param::String;
 
+/// The functions by topic.
+const TOPICS: &[&[Entry]] = &[
+    cases::TABLE,
+    convert::TABLE,
+    crypto::TABLE,
+    dates::TABLE,
+    dicts::TABLE,
+    durations::TABLE,
+    encoding::TABLE,
+    flow::TABLE,
+    lists::TABLE,
+    math::TABLE,
+    paths::TABLE,
+    random::TABLE,
+    regexes::TABLE,
+    semvers::TABLE,
+    strings::TABLE,
+    tomls::TABLE,
+    urls::TABLE,
+];
+
 /// The library's functions by name.
 pub(crate) fn table() -> Table {
-    let topics = [
-        cases::TABLE,
-        convert::TABLE,
-        crypto::TABLE,
-        dates::TABLE,
-        dicts::TABLE,
-        durations::TABLE,
-        encoding::TABLE,
-        flow::TABLE,
-        lists::TABLE,
-        math::TABLE,
-        paths::TABLE,
-        random::TABLE,
-        regexes::TABLE,
-        semvers::TABLE,
-        strings::TABLE,
-        tomls::TABLE,
-        urls::TABLE,
-    ];
-    topics.into_iter().flatten().copied().collect()
+    TOPICS.iter().copied().flatten().copied().collect()
 }
+
+#[cfg(test)]
+fn count() -> usize {
+    TOPICS.iter().map(|topic| topic.len()).sum()
+}
+
+#[cfg(test)]
+mod tests;

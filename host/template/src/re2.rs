@@ -200,7 +200,10 @@ impl<'p> Writer<'p> {
             return self.named();
         }
         let Some(end) = self.rest.find([':', ')']) else {
-            return Err(syntax("invalid or unsupported Perl syntax", flag_fault(self.rest)));
+            return Err(syntax(
+                "invalid or unsupported Perl syntax",
+                flag_fault(self.rest),
+            ));
         };
         let flags = self.rest.get(2..end).unwrap_or_default();
         let through = self.rest.get(..=end).unwrap_or_default();
@@ -234,7 +237,11 @@ impl<'p> Writer<'p> {
         }
         let group = format!("(?P<{name}>");
         // Go takes a name twice and means the first group that took part; the crate takes it once.
-        self.out.push_str(if self.out.contains(&group) { "(" } else { &group });
+        self.out.push_str(if self.out.contains(&group) {
+            "("
+        } else {
+            &group
+        });
         self.skip(end + 1);
         self.last = Last::Nothing;
         Ok(())

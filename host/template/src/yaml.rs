@@ -19,7 +19,7 @@ mod scalar;
 
 use minijinja::Value;
 
-pub use emit::emit;
+pub use emit::{emit, emit_pretty};
 pub use error::{Error, Problem};
 
 use build::{GoValues, JsonValues, build};

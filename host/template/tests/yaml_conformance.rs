@@ -76,7 +76,8 @@ fn what_helm_wrote_reads_back_as_the_value() {
     let written = values
         .iter()
         .zip(&gold)
-        .filter(|(_, gold)| !gold.starts_with("ERR"));
+        // A key `<<` is written plain, as Go does, and then read as a merge.
+        .filter(|(_, gold)| !gold.starts_with("ERR") && !gold.contains("<<:"));
     for (value, gold) in written {
         let back = yaml::load(gold, "gold").unwrap();
         let again = yaml::emit(&back).unwrap_or_default();

@@ -15,6 +15,9 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::fixed("mustToYaml", &[ANY], |ctx, args| {
         or_fail(ctx, to_yaml(args))
     }),
+    Entry::fixed("toYamlPretty", &[ANY], |ctx, args| {
+        or_nothing(ctx, yaml_text(yaml::emit_pretty(any(args, 0)?)))
+    }),
     Entry::fixed("fromYaml", &[STRING], from_yaml),
     Entry::fixed("fromYamlArray", &[STRING], from_yaml_array),
     Entry::fixed("toJson", &[ANY], |ctx, args| {
@@ -86,7 +89,12 @@ impl From<JsonError> for FnOrJson {
 }
 
 fn to_yaml(args: &[Value]) -> Text {
-    let mut text = yaml::emit(any(args, 0)?)?;
+    yaml_text(yaml::emit(any(args, 0)?))
+}
+
+/// The text without the line break at its end.
+fn yaml_text(text: std::result::Result<String, JsonError>) -> Text {
+    let mut text = text?;
     text.truncate(text.strip_suffix('\n').map_or(text.len(), str::len));
     Ok(text)
 }

@@ -597,14 +597,14 @@ impl<'t> Reader<'t> {
             name.get(..if len == 0 { name.len() } else { len })
                 .map(str::len)
         };
-        let matches = |name: &&str| {
+        let matches = |name: &str| {
             let len = short(name).unwrap_or(0);
             let text = self.rest.get(..len);
             text.is_some_and(|text| text.eq_ignore_ascii_case(name.get(..len).unwrap_or_default()))
         };
         let index = names
             .iter()
-            .position(|name| matches(&name))
+            .position(|name| matches(name))
             .ok_or(Fault::Missing)?;
         let len = names.get(index).and_then(|name| short(name)).unwrap_or(0);
         self.rest = self.rest.get(len..).unwrap_or_default();

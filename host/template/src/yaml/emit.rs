@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use minijinja::Value;
 
 use super::json::{JsonError, Node, float_is_integer, lossy, text_len};
-use super::keys;
+use super::keys::{self, Order};
 use super::scalar::{Style, analyze, is_break, is_printable, style};
 use crate::value::float::float_text;
 use crate::value::print::MAX_TEXT;
@@ -27,8 +27,23 @@ const SIMPLE_KEY: usize = 128;
 /// # Errors
 /// For what JSON or YAML cannot hold. `toYaml` answers such an error with an empty text.
 pub fn emit(value: &Value) -> Result<String, JsonError> {
+    document(value, Flavor::Kubernetes)
+}
+
+/// The value as version 3 of Go's library writes it, with a line break at the end: lists are
+/// indented, nothing is folded, numbers are printed as they are.
+///
+/// # Errors
+/// For what YAML cannot hold.
+pub fn emit_pretty(value: &Value) -> Result<String, JsonError> {
+    document(value, Flavor::Pretty)
+}
+
+fn document(value: &Value, flavor: Flavor) -> Result<String, JsonError> {
+    let out = String::new();
     let mut emitter = Emitter {
-        out: String::new(),
+        out,
+        flavor,
         column: 0,
         whitespace: true,
         indention: true,
@@ -36,6 +51,15 @@ pub fn emit(value: &Value) -> Result<String, JsonError> {
     emitter.node(value, None, Context::Root, 0)?;
     emitter.write_indent(None);
     Ok(emitter.out)
+}
+
+/// Which of Helm's two writers is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flavor {
+    /// `toYaml`: JSON first, then version 2 of Go's library.
+    Kubernetes,
+    /// `toYamlPretty`: version 3.
+    Pretty,
 }
 
 /// Characters of a key in JSON that YAML still reads as a key.
@@ -53,6 +77,7 @@ enum Context {
 /// The state of libyaml's emitter, which decides about spaces and line breaks.
 struct Emitter {
     out: String,
+    flavor: Flavor,
     column: usize,
     /// The last character was a space, or nothing.
     whitespace: bool,
@@ -79,8 +104,19 @@ impl Emitter {
             Node::Bool(bool) => self.plain(if bool { "true" } else { "false" }, indent),
             Node::Int(int) => self.plain(&int.to_string(), indent),
             Node::Uint(uint) => self.plain(&uint.to_string(), indent),
-            Node::Float(float) => self.plain(&number_text(float), indent),
-            Node::Text(bytes) => self.text(&reread(&lossy(&bytes))?, indent),
+            Node::Float(float) => {
+                let text = self.number_text(float);
+                self.plain(&text, indent);
+            }
+            Node::Text(bytes) => {
+                let text = lossy(&bytes);
+                let text = if self.pretty() {
+                    text
+                } else {
+                    reread(&text)?.into_owned().into()
+                };
+                self.text(&text, indent);
+            }
             Node::List(items) if items.is_empty() => self.flow("[]"),
             Node::Map(entries) if entries.is_empty() => self.flow("{}"),
             Node::List(items) => return self.sequence(&items, indent, context, depth),
@@ -97,7 +133,7 @@ impl Emitter {
         depth: usize,
     ) -> Result<(), JsonError> {
         // A sequence under a key stands at the key's own indentation.
-        let indentless = context == Context::Entry && !self.indention;
+        let indentless = context == Context::Entry && !self.indention && !self.pretty();
         let indent = match indent {
             Some(columns) if indentless => Some(columns),
             indent => deeper(indent),
@@ -117,10 +153,17 @@ impl Emitter {
         depth: usize,
     ) -> Result<(), JsonError> {
         let indent = deeper(indent);
-        entries.iter().try_for_each(|(key, _)| check_key(key))?;
-        for (key, value) in keys::sort(entries) {
+        let order = if self.pretty() {
+            Order::Version3
+        } else {
+            Order::Version2
+        };
+        if !self.pretty() {
+            entries.iter().try_for_each(|(key, _)| check_key(key))?;
+        }
+        for (key, value) in keys::sort(entries, order) {
             self.write_indent(indent);
-            if analyze(&key).multiline || key.len() > SIMPLE_KEY {
+            if analyze(&key, self.pretty()).multiline || key.len() > SIMPLE_KEY {
                 self.indicator("?", true);
                 self.text(&key, indent);
                 self.write_indent(indent);
@@ -142,7 +185,7 @@ impl Emitter {
     }
 
     fn simple_key(&mut self, key: &str) {
-        match style(key, analyze(key), true) {
+        match style(key, analyze(key, self.pretty()), true) {
             Style::Plain => self.write_plain(key, None),
             Style::Single => self.write_single(key, None),
             Style::Double | Style::Literal => self.write_double(key, None),
@@ -151,7 +194,7 @@ impl Emitter {
 
     fn text(&mut self, text: &str, indent: Indent) {
         let indent = scalar_indent(indent);
-        match style(text, analyze(text), false) {
+        match style(text, analyze(text, self.pretty()), false) {
             Style::Plain => self.write_plain(text, indent),
             Style::Single => self.write_single(text, indent),
             Style::Double => self.write_double(text, indent),
@@ -161,6 +204,24 @@ impl Emitter {
 
     fn plain(&mut self, text: &str, indent: Indent) {
         self.write_plain(text, scalar_indent(indent));
+    }
+
+    fn pretty(&self) -> bool {
+        self.flavor == Flavor::Pretty
+    }
+
+    fn width(&self) -> usize {
+        if self.pretty() { usize::MAX } else { WIDTH }
+    }
+
+    /// A number; in JSON an integer that fits 64 bits is one, whatever it was before.
+    fn number_text(&self, float: f64) -> String {
+        let integer = if self.pretty() {
+            None
+        } else {
+            float_is_integer(float)
+        };
+        integer.unwrap_or_else(|| float_text(float))
     }
 
     fn space(&mut self) {
@@ -219,7 +280,7 @@ impl Emitter {
 
     fn character_or_fold(&mut self, c: char, fold: bool, indent: Indent) {
         match indent {
-            Some(_) if fold && self.column > WIDTH => self.write_indent(indent),
+            Some(_) if fold && self.column > self.width() => self.write_indent(indent),
             _ => self.put(c),
         }
         if c != ' ' {
@@ -267,7 +328,8 @@ impl Emitter {
             let inner = !first && chars.peek().is_some();
             if escape {
                 self.write(&escaped(c));
-            } else if c == ' ' && !spaces && inner && self.column > WIDTH && indent.is_some() {
+            } else if c == ' ' && !spaces && inner && self.column > self.width() && indent.is_some()
+            {
                 self.write_indent(indent);
                 if chars.peek() == Some(&' ') {
                     self.put('\\');
@@ -325,14 +387,6 @@ fn deeper(indent: Indent) -> Indent {
 
 fn scalar_indent(indent: Indent) -> Indent {
     Some(indent.unwrap_or(0) + INDENT)
-}
-
-/// A number as JSON writes and YAML reads it: an integer where it is one and fits 64 bits.
-fn number_text(float: f64) -> String {
-    match float_is_integer(float) {
-        Some(text) => text,
-        None => float_text(float),
-    }
 }
 
 fn escaped(c: char) -> String {

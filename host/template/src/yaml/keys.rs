@@ -8,32 +8,41 @@ use regex::Regex;
 static LETTER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{L}$").ok());
 static DIGIT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{Nd}$").ok());
 
+/// Which version of Go's library sorts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Letters behind everything else.
+    Version2,
+    /// The same, but a letter behind a digit comes before other digits.
+    Version3,
+}
+
 /// Sorts entries by key as Go's library does.
 ///
 /// Its order has cycles (`a2` < `a12` < `a1b` < `a2`), so that the standard sort may panic on it;
 /// a merge sort does not mind.
-pub(super) fn sort<K: AsRef<str>, V>(entries: Vec<(K, V)>) -> Vec<(K, V)> {
-    if entries.len() < 2 || entries.windows(2).all(is_ordered) {
+pub(super) fn sort<K: AsRef<str>, V>(entries: Vec<(K, V)>, order: Order) -> Vec<(K, V)> {
+    if entries.len() < 2 || entries.windows(2).all(|pair| is_ordered(pair, order)) {
         return entries;
     }
     let mut left = entries;
     let right = left.split_off(left.len() / 2);
-    merge(sort(left), sort(right))
+    merge(sort(left, order), sort(right, order), order)
 }
 
-fn is_ordered<K: AsRef<str>, V>(pair: &[(K, V)]) -> bool {
+fn is_ordered<K: AsRef<str>, V>(pair: &[(K, V)], order: Order) -> bool {
     match pair {
-        [(a, _), (b, _)] => compare(a.as_ref(), b.as_ref()) != Ordering::Greater,
+        [(a, _), (b, _)] => compare(a.as_ref(), b.as_ref(), order) != Ordering::Greater,
         _ => true,
     }
 }
 
-fn merge<K: AsRef<str>, V>(left: Vec<(K, V)>, right: Vec<(K, V)>) -> Vec<(K, V)> {
+fn merge<K: AsRef<str>, V>(left: Vec<(K, V)>, right: Vec<(K, V)>, order: Order) -> Vec<(K, V)> {
     let mut out = Vec::with_capacity(left.len() + right.len());
     let mut left = left.into_iter().peekable();
     let mut right = right.into_iter().peekable();
     while let (Some((a, _)), Some((b, _))) = (left.peek(), right.peek()) {
-        let next = if compare(a.as_ref(), b.as_ref()) == Ordering::Greater {
+        let next = if compare(a.as_ref(), b.as_ref(), order) == Ordering::Greater {
             right.next()
         } else {
             left.next()
@@ -46,24 +55,34 @@ fn merge<K: AsRef<str>, V>(left: Vec<(K, V)>, right: Vec<(K, V)>) -> Vec<(K, V)>
 }
 
 /// Which of two keys comes first.
-pub(super) fn compare(a: &str, b: &str) -> Ordering {
+fn compare(a: &str, b: &str, order: Order) -> Ordering {
     let a: Vec<char> = a.chars().collect();
     let b: Vec<char> = b.chars().collect();
     match a.iter().zip(&b).position(|(x, y)| x != y) {
-        Some(at) => compare_at(&a, &b, at),
+        Some(at) => compare_at(&a, &b, at, order),
         None => a.len().cmp(&b.len()),
     }
 }
 
-fn compare_at(a: &[char], b: &[char], at: usize) -> Ordering {
+fn compare_at(a: &[char], b: &[char], at: usize, order: Order) -> Ordering {
     let (Some(x), Some(y)) = (a.get(at), b.get(at)) else {
         return Ordering::Equal;
     };
     match (is_letter(*x), is_letter(*y)) {
         (true, true) => return x.cmp(y),
-        (true, false) => return Ordering::Greater,
-        (false, true) => return Ordering::Less,
-        (false, false) => {}
+        (letter, other) if letter != other => {
+            let digit = at
+                .checked_sub(1)
+                .and_then(|at| a.get(at))
+                .is_some_and(|c| is_digit(*c));
+            let first = order == Order::Version3 && digit;
+            return if letter == first {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            };
+        }
+        _ => {}
     }
     // A zero counts when digits other than zero stand before it.
     let inside = (*x == '0' || *y == '0') && follows_number(a, at);
@@ -122,7 +141,7 @@ mod tests {
 
     fn sorted(keys: &str) -> String {
         let entries = keys.split_whitespace().map(|key| (key, ())).collect();
-        sort(entries)
+        sort(entries, Order::Version2)
             .into_iter()
             .map(|(key, ())| key)
             .collect::<Vec<_>>()
@@ -141,6 +160,6 @@ mod tests {
         let keys: Vec<(String, ())> = (0..400)
             .map(|n| (["a2", "a12", "a1b", "a1", "a20c"][n % 5].to_owned(), ()))
             .collect();
-        assert_eq!(sort(keys).len(), 400);
+        assert_eq!(sort(keys, Order::Version2).len(), 400);
     }
 }

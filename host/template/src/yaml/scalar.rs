@@ -44,7 +44,9 @@ fn allowed(wanted: Style, analysis: Analysis, simple_key: bool) -> Style {
 }
 
 /// What an emitter needs to know of the characters of a text.
-pub(super) fn analyze(text: &str) -> Analysis {
+///
+/// `tabs` says whether a block may hold tabs.
+pub(super) fn analyze(text: &str, tabs: bool) -> Analysis {
     let document = text.starts_with("---") || text.starts_with("...");
     let mut facts = Facts {
         indicator: document,
@@ -55,17 +57,23 @@ pub(super) fn analyze(text: &str) -> Analysis {
     while let Some(c) = chars.next() {
         let next = chars.peek().copied();
         facts.indicator |= is_indicator(before, c, next);
-        facts.special |= !is_printable(c);
+        facts.tab |= tabs && c == '\t';
+        facts.special |= !(is_printable(c) || (tabs && c == '\t'));
         facts.space(before, c, next);
         before = Some(c);
     }
     let edge = facts.leading || facts.trailing_space || facts.trailing_break;
     let hard = facts.space_break || facts.special;
+    let quoted = hard || facts.tab;
     Analysis {
         multiline: facts.breaks,
-        plain: !text.is_empty()
-            && !(edge || hard || facts.break_space || facts.breaks || facts.indicator),
-        single: !(hard || facts.break_space),
+        plain: !(text.is_empty()
+            || edge
+            || quoted
+            || facts.break_space
+            || facts.breaks
+            || facts.indicator),
+        single: !(quoted || facts.break_space),
         block: !(hard || facts.trailing_space),
     }
 }
@@ -79,6 +87,7 @@ struct Facts {
     break_space: bool,
     space_break: bool,
     special: bool,
+    tab: bool,
     indicator: bool,
 }
 
@@ -101,8 +110,7 @@ impl Facts {
 fn is_indicator(before: Option<char>, c: char, next: Option<char>) -> bool {
     let blank_next = next.is_none_or(is_blank);
     match (before, c) {
-        (None, '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"')
-        | (None, '%' | '@' | '`') => true,
+        (None, c) if "#,[]{}&*!|>'\"%@`".contains(c) => true,
         (None, '?' | ':' | '-') | (Some(_), ':') => blank_next,
         (Some(before), '#') => is_blank(before) || before == '\0',
         _ => false,
