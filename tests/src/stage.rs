@@ -18,10 +18,14 @@ use kube::{
 };
 use pintle::scenario;
 use pintle_api::SpecialResource;
-use pintle_dev::{ControlPlane, Options as PlaneOptions, binaries, guest, nodes, registry};
+use pintle_dev::{
+    ControlPlane, Options as PlaneOptions, binaries, faults::FaultProxy, guest, nodes, registry,
+};
 use pintle_operator::{Options, Reach};
 use serde_json::{Value, json};
 use tokio::{sync::OnceCell, task::JoinHandle};
+
+use crate::Account;
 
 /// Label that gives an owner to the operator of one test.
 const LABEL: &str = "test";
@@ -34,6 +38,9 @@ pub struct Stage {
     pub name: String,
     /// An administrator.
     pub client: Client,
+    /// The operator's user name, for the audit log.
+    pub user: String,
+    account: Account,
     operator: Option<Operator>,
 }
 
@@ -41,6 +48,24 @@ pub struct Stage {
 struct Operator {
     stop: tokio::sync::oneshot::Sender<()>,
     task: JoinHandle<Result<(), pintle_operator::Error>>,
+}
+
+/// Ends an operator that runs in this process.
+#[derive(Clone, Debug)]
+pub struct Trigger(tokio::task::AbortHandle);
+
+// === impl Trigger ===
+
+impl Trigger {
+    /// Ends the operator; it does nothing more when this returns.
+    pub async fn pull(&self) {
+        self.0.abort();
+        while !self.0.is_finished() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        // Its own tasks were aborted with it, and end when they are next looked at.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// The control plane of this process, with three workers and the operator's objects.
@@ -118,7 +143,7 @@ impl Stage {
     /// When the control plane cannot be had.
     pub async fn new(name: &str) -> anyhow::Result<Self> {
         let mut stage = Self::without_operator(name).await?;
-        stage.start_operator(Reach::Given(Box::new(account(plane().await?).await?)));
+        stage.start();
         Ok(stage)
     }
 
@@ -127,14 +152,45 @@ impl Stage {
     /// # Errors
     /// When the control plane cannot be had.
     pub async fn without_operator(name: &str) -> anyhow::Result<Self> {
+        let plane = plane().await?;
+        let account = Account::like_the_operators(plane, name).await?;
+        Self::with_account(name, account).await
+    }
+
+    /// A share without an operator yet, whose operator will have an account of the test's choice.
+    ///
+    /// # Errors
+    /// When the control plane cannot be had.
+    pub async fn with_account(name: &str, account: Account) -> anyhow::Result<Self> {
         let client = plane().await?.client()?;
-        Ok(Self { name: name.to_owned(), client, operator: None })
+        Ok(Self { name: name.to_owned(), client, user: account.user(), account, operator: None })
+    }
+
+    /// How the test's operator reaches the API server when nothing stands between.
+    #[must_use]
+    pub fn reach(&self) -> Reach {
+        Reach::Given(Box::new(self.account.config.clone()))
+    }
+
+    /// A proxy between the test's operator and the API server, and how the operator reaches it.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub async fn proxy(&self) -> anyhow::Result<(FaultProxy, Reach)> {
+        let proxy = FaultProxy::start(plane().await?).await?;
+        let config = proxy.config(&self.account.config)?;
+        Ok((proxy, Reach::Given(Box::new(config))))
     }
 
     /// The operator of this test, with defaults that a test may change.
     #[must_use]
     pub fn options(&self, reach: Reach) -> Options {
         Options { selector: format!("{LABEL}={}", self.name), ..Options::new(reach, scenario::SYSTEM) }
+    }
+
+    /// Starts the operator of this test with nothing between it and the API server.
+    pub fn start(&mut self) {
+        self.start_operator(self.reach());
     }
 
     /// Starts the operator of this test.
@@ -168,6 +224,12 @@ impl Stage {
             task.abort();
             let _ = task.await;
         }
+    }
+
+    /// What ends the operator from elsewhere, between two instructions.
+    #[must_use]
+    pub fn trigger(&self) -> Option<Trigger> {
+        self.operator.as_ref().map(|operator| Trigger(operator.task.abort_handle()))
     }
 
     /// The example's chart in the test's namespace, and a SpecialResource of the test's name for it.

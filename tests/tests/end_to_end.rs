@@ -6,6 +6,8 @@
     reason = "tests stop at the first surprise"
 )]
 
+#[path = "end_to_end/contract.rs"]
+mod contract;
 #[path = "end_to_end/example.rs"]
 mod example;
 #[path = "end_to_end/watch.rs"]

@@ -126,6 +126,7 @@ pub struct HelmRepository {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Dependency {
     /// The chart.
+    #[serde(default)]
     pub chart: HelmChart,
     /// Values over those of the chart.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
