@@ -1,7 +1,7 @@
 //! What the end-to-end tests stand on: one control plane a process, an operator a test.
 
-mod arrows;
 pub mod account;
+mod arrows;
 pub mod objects;
 pub mod requests;
 pub mod snapshot;

@@ -122,10 +122,7 @@ impl Audit {
     /// The log cannot be read, or holds something that is no audit event.
     pub fn requests_since(&self, user: &str, mark: Mark) -> io::Result<Vec<Request>> {
         let all = self.all_since(mark)?;
-        Ok(all
-            .into_iter()
-            .filter(|request| request.user == user)
-            .collect())
+        Ok(all.into_iter().filter(|request| request.user == user).collect())
     }
 
     /// The events of all users that were written after a mark, oldest first.
@@ -154,9 +151,8 @@ impl Audit {
     pub fn counts(&self, user: &str, mark: Mark) -> io::Result<Counts> {
         let requests = self.requests_since(user, mark)?;
         let mut counts = Counts::default();
-        for request in requests
-            .iter()
-            .filter(|request| (request.verb == "watch") == (request.stage == Stage::Started))
+        for request in
+            requests.iter().filter(|request| (request.verb == "watch") == (request.stage == Stage::Started))
         {
             counts.add(request);
         }
@@ -225,13 +221,7 @@ struct ResponseStatus {
 
 impl From<Event> for Request {
     fn from(event: Event) -> Self {
-        let ObjectRef {
-            api_group,
-            resource,
-            subresource,
-            namespace,
-            name,
-        } = event.object_ref;
+        let ObjectRef { api_group, resource, subresource, namespace, name } = event.object_ref;
         let stage = match event.stage.as_str() {
             "ResponseStarted" => Stage::Started,
             "Panic" => Stage::Panic,

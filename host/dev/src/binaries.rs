@@ -48,14 +48,8 @@ pub enum Tool {
 
 impl Tool {
     /// Every tool, in the order in which they are looked for.
-    pub const ALL: [Self; 6] = [
-        Self::Etcd,
-        Self::Apiserver,
-        Self::ControllerManager,
-        Self::Scheduler,
-        Self::Kwok,
-        Self::Registry,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Etcd, Self::Apiserver, Self::ControllerManager, Self::Scheduler, Self::Kwok, Self::Registry];
 
     /// The name of its file as `go build` gives it, which for etcd is the last part of the package's path.
     pub const fn file_name(self) -> &'static str {
@@ -110,9 +104,7 @@ impl Binaries {
 
     fn from_lookup<E>(lookup: impl Fn(Tool) -> Result<PathBuf, E>) -> Result<Self, E> {
         let [etcd, apiserver, manager, scheduler, kwok, registry] = Tool::ALL.map(lookup);
-        Ok(Self {
-            paths: [etcd?, apiserver?, manager?, scheduler?, kwok?, registry?],
-        })
+        Ok(Self { paths: [etcd?, apiserver?, manager?, scheduler?, kwok?, registry?] })
     }
 
     fn in_folder(folder: &Path) -> Result<Self, Tool> {
@@ -128,10 +120,7 @@ impl Binaries {
     fn on_path(path: &OsStr) -> Option<Self> {
         let folders: Vec<PathBuf> = env::split_paths(path).collect();
         Self::from_lookup(|tool| {
-            let found = folders
-                .iter()
-                .map(|folder| folder.join(tool.name()))
-                .find(|path| path.is_file());
+            let found = folders.iter().map(|folder| folder.join(tool.name())).find(|path| path.is_file());
             found.filter(|path| has_version(path, tool)).ok_or(())
         })
         .ok()
@@ -190,10 +179,9 @@ impl fmt::Display for BinariesError {
                     "the control plane needs Go {major}.{minor} or later and `go version` says: {found}"
                 )
             }
-            Self::Build { tail } => write!(
-                f,
-                "go build of the control plane failed; its last lines:\n{tail}"
-            ),
+            Self::Build { tail } => {
+                write!(f, "go build of the control plane failed; its last lines:\n{tail}")
+            }
             Self::Io { action, .. } => write!(f, "could not {action}"),
         }
     }
@@ -203,10 +191,7 @@ impl Error for BinariesError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Io { source, .. } => Some(source),
-            Self::Incomplete { .. }
-            | Self::GoMissing
-            | Self::GoTooOld { .. }
-            | Self::Build { .. } => None,
+            Self::Incomplete { .. } | Self::GoMissing | Self::GoTooOld { .. } | Self::Build { .. } => None,
         }
     }
 }
@@ -245,8 +230,8 @@ pub fn ensure(progress: &mut dyn FnMut(&str)) -> Result<Binaries, BinariesError>
     let folder = folder_for(&go)?;
     let lock = folder.with_extension("lock");
     let mut waiting = || progress("waiting for another process that builds the control plane");
-    let held = cache::Lock::acquire(&lock, &mut waiting)
-        .map_err(failed(format!("lock {}", lock.display())))?;
+    let held =
+        cache::Lock::acquire(&lock, &mut waiting).map_err(failed(format!("lock {}", lock.display())))?;
     let found = match Binaries::in_folder(&folder.join("bin")) {
         Ok(built_meanwhile) => built_meanwhile,
         Err(_) => build(&folder, progress)?,
@@ -256,60 +241,40 @@ pub fn ensure(progress: &mut dyn FnMut(&str)) -> Result<Binaries, BinariesError>
 }
 
 fn given() -> Result<Option<Binaries>, BinariesError> {
-    if let Some(folder) = env::var_os(BIN_VARIABLE)
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from)
-    {
+    if let Some(folder) = env::var_os(BIN_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from) {
         let found = Binaries::in_folder(&folder);
-        return found
-            .map(Some)
-            .map_err(|missing| BinariesError::Incomplete { folder, missing });
+        return found.map(Some).map_err(|missing| BinariesError::Incomplete { folder, missing });
     }
     Ok(env::var_os("PATH").and_then(|path| Binaries::on_path(&path)))
 }
 
 fn has_version(path: &Path, tool: Tool) -> bool {
-    let output = Command::new(path)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .output();
+    let output = Command::new(path).arg("--version").stdin(Stdio::null()).output();
     output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(tool.version()))
 }
 
 /// `~/.cache/pintle/kube-KEY`: another module, compiler or set of flags is another folder.
 fn folder_for(go_version: &str) -> Result<PathBuf, BinariesError> {
     let key = cache::fingerprint(&[GO_MOD, GO_SUM, go_version, LDFLAGS]);
-    Ok(cache::root()
-        .map_err(failed("find the cache folder"))?
-        .join(format!("kube-{key}")))
+    Ok(cache::root().map_err(failed("find the cache folder"))?.join(format!("kube-{key}")))
 }
 
 fn newest_built() -> Option<Binaries> {
     let mut folders: Vec<PathBuf> = fs::read_dir(cache::root().ok()?)
         .ok()?
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| {
-            path.file_name()
-                .is_some_and(|name| name.to_string_lossy().starts_with("kube-"))
-        })
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("kube-")))
         .collect();
     folders.sort_by_key(|path| fs::metadata(path).and_then(|meta| meta.modified()).ok());
     folders.iter().rev().find_map(|folder| {
         let built = Binaries::in_folder(&folder.join("bin")).ok()?;
-        Tool::ALL
-            .into_iter()
-            .all(|tool| has_version(built.path(tool), tool))
-            .then_some(built)
+        Tool::ALL.into_iter().all(|tool| has_version(built.path(tool), tool)).then_some(built)
     })
 }
 
 /// What `go version` prints, when it is new enough.
 fn go_version() -> Result<String, BinariesError> {
-    let output = match Command::new("go")
-        .arg("version")
-        .stdin(Stdio::null())
-        .output()
-    {
+    let output = match Command::new("go").arg("version").stdin(Stdio::null()).output() {
         Ok(output) => output,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(BinariesError::GoMissing);
@@ -325,9 +290,7 @@ fn go_version() -> Result<String, BinariesError> {
 
 /// `(1, 26)` of `go version go1.26.8 linux/amd64`.
 fn parse_go_version(said: &str) -> Option<(u32, u32)> {
-    let number = said
-        .split_whitespace()
-        .find_map(|word| word.strip_prefix("go1."))?;
+    let number = said.split_whitespace().find_map(|word| word.strip_prefix("go1."))?;
     let minor: String = number.chars().take_while(char::is_ascii_digit).collect();
     Some((1, minor.parse().ok()?))
 }
@@ -346,27 +309,15 @@ fn build(folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<Binaries, Bina
         "building the control plane: kube-apiserver, controllers, scheduler, etcd, kwok, registry (once, 4 to 8 minutes)",
     );
     run_go_build(&scratch, progress)?;
-    fs::rename(&scratch, folder)
-        .map_err(failed(format!("move the build to {}", folder.display())))?;
+    fs::rename(&scratch, folder).map_err(failed(format!("move the build to {}", folder.display())))?;
     progress("the control plane is built");
-    Binaries::in_folder(&folder.join("bin")).map_err(|missing| BinariesError::Incomplete {
-        folder: folder.to_path_buf(),
-        missing,
-    })
+    Binaries::in_folder(&folder.join("bin"))
+        .map_err(|missing| BinariesError::Incomplete { folder: folder.to_path_buf(), missing })
 }
 
 fn run_go_build(scratch: &Path, progress: &mut dyn FnMut(&str)) -> Result<(), BinariesError> {
     let mut child = Command::new("go")
-        .args([
-            "build",
-            "-v",
-            "-mod=readonly",
-            "-o",
-            "bin/",
-            "-ldflags",
-            LDFLAGS,
-            "tool",
-        ])
+        .args(["build", "-v", "-mod=readonly", "-o", "bin/", "-ldflags", LDFLAGS, "tool"])
         .current_dir(scratch)
         .env_remove("GOFLAGS")
         .env("GOWORK", "off")
@@ -382,13 +333,7 @@ fn run_go_build(scratch: &Path, progress: &mut dyn FnMut(&str)) -> Result<(), Bi
         }
     }
     let status = child.wait().map_err(failed("wait for `go build`"))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(BinariesError::Build {
-            tail: report.tail(),
-        })
-    }
+    if status.success() { Ok(()) } else { Err(BinariesError::Build { tail: report.tail() }) }
 }
 
 /// Turns the lines of `go build -v` into few lines for a person, and keeps the last ones for an error.
@@ -405,13 +350,7 @@ impl<'a> Progress<'a> {
     const TAIL: usize = 20;
 
     fn new(tell: &'a mut dyn FnMut(&str)) -> Self {
-        Self {
-            tell,
-            downloads: 0,
-            packages: 0,
-            last: Instant::now(),
-            tail: VecDeque::new(),
-        }
+        Self { tell, downloads: 0, packages: 0, last: Instant::now(), tail: VecDeque::new() }
     }
 
     fn line(&mut self, line: String) {
@@ -422,14 +361,8 @@ impl<'a> Progress<'a> {
         }
         if self.last.elapsed() >= PROGRESS_EVERY {
             self.last = Instant::now();
-            let Self {
-                downloads,
-                packages,
-                ..
-            } = self;
-            (self.tell)(&format!(
-                "{downloads} modules fetched, {packages} packages compiled; now {line}"
-            ));
+            let Self { downloads, packages, .. } = self;
+            (self.tell)(&format!("{downloads} modules fetched, {packages} packages compiled; now {line}"));
         }
         if self.tail.len() == Self::TAIL {
             self.tail.pop_front();
@@ -449,47 +382,22 @@ mod tests {
 
     #[test]
     fn the_go_version_is_read_from_what_go_says() {
-        assert_eq!(
-            parse_go_version("go version go1.26.8 linux/amd64"),
-            Some((1, 26))
-        );
-        assert_eq!(
-            parse_go_version("go version go1.27rc1 linux/arm64"),
-            Some((1, 27))
-        );
+        assert_eq!(parse_go_version("go version go1.26.8 linux/amd64"), Some((1, 26)));
+        assert_eq!(parse_go_version("go version go1.27rc1 linux/arm64"), Some((1, 27)));
         assert_eq!(parse_go_version("go: cannot find main module"), None);
     }
 
     #[test]
     fn the_module_file_names_the_versions_we_check_for() {
         let resolved = |module: &str| {
-            let line = GO_MOD
-                .lines()
-                .map(str::trim)
-                .find(|line| line.starts_with(&format!("{module} v")));
-            line.unwrap()
-                .split_whitespace()
-                .nth(1)
-                .unwrap()
-                .trim_start_matches('v')
+            let line = GO_MOD.lines().map(str::trim).find(|line| line.starts_with(&format!("{module} v")));
+            line.unwrap().split_whitespace().nth(1).unwrap().trim_start_matches('v')
         };
-        assert!(
-            Tool::Apiserver
-                .version()
-                .ends_with(resolved("k8s.io/kubernetes"))
-        );
+        assert!(Tool::Apiserver.version().ends_with(resolved("k8s.io/kubernetes")));
         assert!(LDFLAGS.contains(&format!("gitVersion=v{}", resolved("k8s.io/kubernetes"))));
-        assert!(
-            Tool::Etcd
-                .version()
-                .ends_with(resolved("go.etcd.io/etcd/server/v3"))
-        );
+        assert!(Tool::Etcd.version().ends_with(resolved("go.etcd.io/etcd/server/v3")));
         assert!(Tool::Kwok.version().ends_with(resolved("sigs.k8s.io/kwok")));
-        assert!(
-            Tool::Registry
-                .version()
-                .ends_with(resolved("github.com/distribution/distribution/v3"))
-        );
+        assert!(Tool::Registry.version().ends_with(resolved("github.com/distribution/distribution/v3")));
     }
 
     #[test]

@@ -11,11 +11,7 @@ use std::{env, io};
 /// # Errors
 /// Neither variable is set. A retry does not help.
 pub fn root() -> io::Result<PathBuf> {
-    let named = |key: &str| {
-        env::var_os(key)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
+    let named = |key: &str| env::var_os(key).filter(|value| !value.is_empty()).map(PathBuf::from);
     named("XDG_CACHE_HOME")
         .or_else(|| named("HOME").map(|home| home.join(".cache")))
         .map(|base| base.join("pintle"))
@@ -34,9 +30,7 @@ pub fn fingerprint(parts: &[&str]) -> String {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     let separated = parts.iter().flat_map(|part| part.bytes().chain([0]));
-    let hash = separated.fold(OFFSET, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(PRIME)
-    });
+    let hash = separated.fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
     format!("{hash:016x}")
 }
 
@@ -53,11 +47,7 @@ impl Lock {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)?;
+        let file = File::options().create(true).truncate(false).write(true).open(path)?;
         if file.try_lock().is_err() {
             waiting();
             file.lock()?;

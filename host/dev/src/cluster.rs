@@ -167,10 +167,7 @@ impl Error {
     }
 
     pub(crate) fn api(action: &'static str) -> impl FnOnce(kube::Error) -> Self {
-        move |source| Self::Api {
-            action,
-            source: Box::new(source),
-        }
+        move |source| Self::Api { action, source: Box::new(source) }
     }
 }
 
@@ -215,9 +212,7 @@ impl ControlPlane {
         SHARED.get_or_init(|| match start::on_own_runtime(options) {
             Ok(plane) => plane,
             Err(error) => {
-                let causes = std::iter::successors(std::error::Error::source(&error), |cause| {
-                    cause.source()
-                });
+                let causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
                 let causes: String = causes.map(|cause| format!(": {cause}")).collect();
                 eprintln!("no control plane for the tests: {error}{causes}");
                 std::process::exit(1);
@@ -247,8 +242,7 @@ impl ControlPlane {
 
     /// `host:port` of the registry, which speaks plain HTTP; `None` when the options had none.
     pub fn registry(&self) -> Option<String> {
-        self.with_registry
-            .then(|| format!("127.0.0.1:{}", self.ports.registry))
+        self.with_registry.then(|| format!("127.0.0.1:{}", self.ports.registry))
     }
 
     /// A client of the administrator. Each call makes a new one, bound to the calling runtime.
@@ -264,17 +258,9 @@ impl ControlPlane {
     /// # Errors
     /// There is no such user.
     pub fn config(&self, user: &str) -> Result<Config, Error> {
-        let known = self
-            .credentials
-            .iter()
-            .find(|known| known.user.name == user);
-        let token = known
-            .ok_or_else(|| Error::UnknownUser(user.to_owned()))?
-            .token
-            .clone();
-        self.endpoint
-            .config(token)
-            .map_err(Error::io("read the certificate of the control plane"))
+        let known = self.credentials.iter().find(|known| known.user.name == user);
+        let token = known.ok_or_else(|| Error::UnknownUser(user.to_owned()))?.token.clone();
+        self.endpoint.config(token).map_err(Error::io("read the certificate of the control plane"))
     }
 
     /// The kubeconfig file of a user of the options.
@@ -283,9 +269,7 @@ impl ControlPlane {
     /// There is no such user.
     pub fn kubeconfig_of(&self, user: &str) -> Result<PathBuf, Error> {
         let known = self.credentials.iter().any(|known| known.user.name == user);
-        known
-            .then(|| self.layout.kubeconfig(user))
-            .ok_or_else(|| Error::UnknownUser(user.to_owned()))
+        known.then(|| self.layout.kubeconfig(user)).ok_or_else(|| Error::UnknownUser(user.to_owned()))
     }
 
     /// A bearer token of a ServiceAccount that exists, valid for a day.
@@ -295,18 +279,11 @@ impl ControlPlane {
     pub async fn token_for(&self, namespace: &str, service_account: &str) -> Result<String, Error> {
         let accounts = Api::<ServiceAccount>::namespaced(self.client()?, namespace);
         let request = TokenRequest {
-            spec: TokenRequestSpec {
-                expiration_seconds: Some(TOKEN_SECONDS),
-                ..TokenRequestSpec::default()
-            },
+            spec: TokenRequestSpec { expiration_seconds: Some(TOKEN_SECONDS), ..TokenRequestSpec::default() },
             ..TokenRequest::default()
         };
-        let answer = accounts
-            .create_token_request(service_account, &PostParams::default(), &request)
-            .await;
-        let status = answer
-            .map_err(Error::api("make a token for the service account"))?
-            .status;
+        let answer = accounts.create_token_request(service_account, &PostParams::default(), &request).await;
+        let status = answer.map_err(Error::api("make a token for the service account"))?.status;
         Ok(status.map(|status| status.token).unwrap_or_default())
     }
 
@@ -316,9 +293,7 @@ impl ControlPlane {
     /// There is no such ServiceAccount.
     pub async fn service_account(&self, namespace: &str, name: &str) -> Result<Config, Error> {
         let token = self.token_for(namespace, name).await?;
-        self.endpoint
-            .config(token)
-            .map_err(Error::io("read the certificate of the control plane"))
+        self.endpoint.config(token).map_err(Error::io("read the certificate of the control plane"))
     }
 
     /// Writes a kubeconfig file for a ServiceAccount that exists, for a process of its own.
@@ -332,13 +307,9 @@ impl ControlPlane {
         path: &Path,
     ) -> Result<(), Error> {
         let token = self.token_for(namespace, name).await?;
-        let credential = Credential {
-            user: User::plain(format!("system:serviceaccount:{namespace}:{name}")),
-            token,
-        };
-        self.endpoint
-            .write_kubeconfig(path, &credential)
-            .map_err(Error::io("write a kubeconfig file"))
+        let credential =
+            Credential { user: User::plain(format!("system:serviceaccount:{namespace}:{name}")), token };
+        self.endpoint.write_kubeconfig(path, &credential).map_err(Error::io("write a kubeconfig file"))
     }
 
     /// What the API server was asked, by whom.
@@ -392,14 +363,8 @@ impl ControlPlane {
 
     /// The pids of the programs by name.
     pub fn processes(&self) -> Vec<(String, i32)> {
-        let daemons = self
-            .daemons
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        daemons
-            .iter()
-            .map(|daemon| (daemon.name().to_owned(), daemon.process().pid()))
-            .collect()
+        let daemons = self.daemons.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        daemons.iter().map(|daemon| (daemon.name().to_owned(), daemon.process().pid())).collect()
     }
 
     /// Nothing when all programs run.
@@ -407,20 +372,14 @@ impl ControlPlane {
     /// # Errors
     /// [`Error::Ended`] with the end of the log of the first that does not.
     pub fn check(&self) -> Result<(), Error> {
-        let mut daemons = self
-            .daemons
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut daemons = self.daemons.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         start::check(&mut daemons)
     }
 
     /// Ends all programs, those that need the others first, and removes a temporary folder.
     pub async fn stop(mut self) {
-        let mut daemons = std::mem::take(
-            self.daemons
-                .get_mut()
-                .unwrap_or_else(std::sync::PoisonError::into_inner),
-        );
+        let mut daemons =
+            std::mem::take(self.daemons.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner));
         // etcd comes first in the list and is needed by the others until they have ended.
         let mut others = daemons.split_off(daemons.len().min(1));
         process::end(&mut others).await;

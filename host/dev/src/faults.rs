@@ -72,19 +72,11 @@ impl FaultProxy {
     /// # Errors
     /// No port is free, or the certificate of the control plane cannot be read.
     pub async fn start(plane: &ControlPlane) -> Result<Self, Error> {
-        let authority = plane
-            .authority()
-            .map_err(Error::io("read the certificate of the control plane"))?;
-        let client = build_client(&authority)
-            .map_err(io::Error::other)
-            .map_err(Error::io("make a client"))?;
-        let listener = TcpListener::bind(("127.0.0.1", 0))
-            .await
-            .map_err(Error::io("find a free port"))?;
-        let port = listener
-            .local_addr()
-            .map_err(Error::io("find a free port"))?
-            .port();
+        let authority = plane.authority().map_err(Error::io("read the certificate of the control plane"))?;
+        let client =
+            build_client(&authority).map_err(io::Error::other).map_err(Error::io("make a client"))?;
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(Error::io("find a free port"))?;
+        let port = listener.local_addr().map_err(Error::io("find a free port"))?.port();
         let shared = Arc::new(Shared {
             upstream: plane.url(),
             client,
@@ -94,13 +86,8 @@ impl FaultProxy {
             hook: Mutex::default(),
             away: watch::Sender::new(false),
         });
-        let gate = gate::Gate {
-            listener,
-            away: shared.away.subscribe(),
-        };
-        let routes = axum::Router::new()
-            .fallback(pass)
-            .with_state(shared.clone());
+        let gate = gate::Gate { listener, away: shared.away.subscribe() };
+        let routes = axum::Router::new().fallback(pass).with_state(shared.clone());
         let task = tokio::spawn(async move {
             // It serves until it is aborted.
             drop(axum::serve(gate, routes).await);
@@ -119,22 +106,15 @@ impl FaultProxy {
     /// Never in practice: the address of the proxy is one.
     pub fn config(&self, direct: &kube::Config) -> Result<kube::Config, Error> {
         let mut config = direct.clone();
-        config.cluster_url = self
-            .url()
-            .parse()
-            .map_err(io::Error::other)
-            .map_err(Error::io("name the proxy"))?;
+        config.cluster_url =
+            self.url().parse().map_err(io::Error::other).map_err(Error::io("name the proxy"))?;
         config.root_cert = None;
         Ok(config)
     }
 
     /// Adds a rule; of the rules that apply to a request the oldest wins.
     pub fn rule(&self, matching: Matching, nth: Nth, fault: Fault) {
-        locked(&self.shared.schedule).add(Rule {
-            matching,
-            nth,
-            fault,
-        });
+        locked(&self.shared.schedule).add(Rule { matching, nth, fault });
     }
 
     /// Removes all rules.
@@ -178,10 +158,7 @@ impl Drop for FaultProxy {
 fn build_client(authority: &[u8]) -> Result<reqwest::Client, reqwest::Error> {
     let authority = reqwest::Certificate::from_pem(authority)?;
     // The environment may name a proxy for the outside world; loopback is not it.
-    reqwest::Client::builder()
-        .tls_certs_only([authority])
-        .no_proxy()
-        .build()
+    reqwest::Client::builder().tls_certs_only([authority]).no_proxy().build()
 }
 
 async fn pass(State(shared): State<Arc<Shared>>, request: axum::extract::Request) -> Response {
@@ -211,9 +188,7 @@ async fn pass(State(shared): State<Arc<Shared>>, request: axum::extract::Request
     match fault {
         Some(Fault::Lose(answer)) => injected(&answer),
         Some(Fault::CutWatch { after_events }) => relay(answer, |events| cut(events, after_events)),
-        Some(Fault::MuteWatch { after_events }) => {
-            relay(answer, |events| mute(events, after_events))
-        }
+        Some(Fault::MuteWatch { after_events }) => relay(answer, |events| mute(events, after_events)),
         Some(Fault::DelayWatch(delay)) => relay(answer, |events| delayed(events, delay)),
         _ => relay(answer, |events| events),
     }
@@ -254,24 +229,13 @@ async fn forward(
     remove_hop_by_hop(&mut headers);
     headers.remove(header::HOST);
     let url = format!("{}{path}", shared.upstream);
-    Ok(shared
-        .client
-        .request(head.method, url)
-        .headers(headers)
-        .body(body)
-        .send()
-        .await?)
+    Ok(shared.client.request(head.method, url).headers(headers).body(body).send().await?)
 }
 
 /// Headers of one connection, which the next one has its own of.
 fn remove_hop_by_hop(headers: &mut HeaderMap) {
     const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-    for name in [
-        header::CONNECTION,
-        header::TRANSFER_ENCODING,
-        header::CONTENT_LENGTH,
-        KEEP_ALIVE,
-    ] {
+    for name in [header::CONNECTION, header::TRANSFER_ENCODING, header::CONTENT_LENGTH, KEEP_ALIVE] {
         headers.remove(name);
     }
 }
@@ -282,11 +246,7 @@ type Events = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 fn relay(answer: reqwest::Response, through: impl FnOnce(Events) -> Events) -> Response {
     let (status, mut headers) = (answer.status(), answer.headers().clone());
     remove_hop_by_hop(&mut headers);
-    let body: Events = Box::pin(
-        answer
-            .bytes_stream()
-            .map(|part| part.map_err(io::Error::other)),
-    );
+    let body: Events = Box::pin(answer.bytes_stream().map(|part| part.map_err(io::Error::other)));
     let mut response = Response::new(Body::from_stream(through(body)));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
@@ -380,9 +340,7 @@ fn json_response(status: StatusCode, body: impl Into<Body>) -> Response {
 
 /// What a client sees when the API server itself cannot be reached.
 fn broken(error: &dyn std::fmt::Display) -> Response {
-    let mut response = Response::new(Body::from(format!(
-        "the API server behind the proxy: {error}"
-    )));
+    let mut response = Response::new(Body::from(format!("the API server behind the proxy: {error}")));
     *response.status_mut() = StatusCode::BAD_GATEWAY;
     response
 }

@@ -74,10 +74,7 @@ impl fmt::Display for GuestError {
                 tried.join("\n")
             ),
             Self::WrongToolchain { named } => {
-                write!(
-                    f,
-                    "{TOOLCHAIN_VARIABLE} names {named}, which has no std for {TARGET}"
-                )
+                write!(f, "{TOOLCHAIN_VARIABLE} names {named}, which has no std for {TARGET}")
             }
             Self::Build { package, output } => {
                 write!(f, "cargo could not build the guest {package}:\n{output}")
@@ -96,10 +93,9 @@ impl Error for GuestError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Io { source, .. } => Some(source),
-            Self::NoStd { .. }
-            | Self::WrongToolchain { .. }
-            | Self::Build { .. }
-            | Self::NotBuilt { .. } => None,
+            Self::NoStd { .. } | Self::WrongToolchain { .. } | Self::Build { .. } | Self::NotBuilt { .. } => {
+                None
+            }
         }
     }
 }
@@ -116,11 +112,7 @@ fn failed(action: impl Into<String>) -> impl FnOnce(io::Error) -> GuestError {
 ///
 /// # Errors
 /// No std can be had, or the package does not compile.
-pub fn build(
-    workspace: &Path,
-    package: &str,
-    progress: &mut dyn FnMut(&str),
-) -> Result<PathBuf, GuestError> {
+pub fn build(workspace: &Path, package: &str, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, GuestError> {
     let toolchain = toolchain(workspace, progress)?;
     build_with(&toolchain, workspace, package, progress)
 }
@@ -135,22 +127,11 @@ pub fn build_with(
     package: &str,
     progress: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, GuestError> {
-    let workspace = workspace
-        .canonicalize()
-        .map_err(failed(format!("find {}", workspace.display())))?;
+    let workspace = workspace.canonicalize().map_err(failed(format!("find {}", workspace.display())))?;
     let target_folder = workspace.join("target").join("guest");
     progress(&format!("building the guest {package}"));
     let mut cargo = cargo(toolchain, &workspace);
-    cargo.args([
-        "build",
-        "--profile",
-        "guest",
-        "--target",
-        TARGET,
-        "--package",
-        package,
-        "--target-dir",
-    ]);
+    cargo.args(["build", "--profile", "guest", "--target", TARGET, "--package", package, "--target-dir"]);
     let mut child = cargo
         .arg(&target_folder)
         .stdin(Stdio::null())
@@ -171,20 +152,14 @@ pub fn build_with(
         output.push(line);
     }
     if !child.wait().map_err(failed("wait for cargo"))?.success() {
-        return Err(GuestError::Build {
-            package: package.to_owned(),
-            output: output.join("\n"),
-        });
+        return Err(GuestError::Build { package: package.to_owned(), output: output.join("\n") });
     }
     let name = format!("{}.wasm", package.replace('-', "_"));
     let component = target_folder.join(TARGET).join("guest").join(name);
     if component.is_file() {
         Ok(component)
     } else {
-        Err(GuestError::NotBuilt {
-            package: package.to_owned(),
-            expected: component,
-        })
+        Err(GuestError::NotBuilt { package: package.to_owned(), expected: component })
     }
 }
 
@@ -193,14 +168,8 @@ pub fn build_with(
 ///
 /// # Errors
 /// None of these ways led to one; the error says what each said.
-pub fn toolchain(
-    workspace: &Path,
-    progress: &mut dyn FnMut(&str),
-) -> Result<Toolchain, GuestError> {
-    if let Some(named) = env::var(TOOLCHAIN_VARIABLE)
-        .ok()
-        .filter(|named| !named.is_empty())
-    {
+pub fn toolchain(workspace: &Path, progress: &mut dyn FnMut(&str)) -> Result<Toolchain, GuestError> {
+    if let Some(named) = env::var(TOOLCHAIN_VARIABLE).ok().filter(|named| !named.is_empty()) {
         let toolchain = parse_toolchain(&named);
         return if has_std(&toolchain, workspace) {
             Ok(toolchain)
@@ -216,9 +185,7 @@ pub fn toolchain(
         return Ok(Toolchain::Folder(made));
     }
     let mut tried = Vec::new();
-    progress(&format!(
-        "adding the std for {TARGET} to the active toolchain"
-    ));
+    progress(&format!("adding the std for {TARGET} to the active toolchain"));
     match rustup_target_add(workspace) {
         Ok(()) if has_std(&Toolchain::Active, workspace) => return Ok(Toolchain::Active),
         Ok(()) => tried.push("rustup target add: no std after it".to_owned()),
@@ -226,15 +193,13 @@ pub fn toolchain(
     }
     progress("making a std for WebAssembly from Debian's packages (once, about 45 s)");
     match make_from_debian(&made, workspace, progress) {
-        Ok(()) if has_std(&Toolchain::Folder(made.clone()), workspace) => {
-            Ok(Toolchain::Folder(made))
-        }
+        Ok(()) if has_std(&Toolchain::Folder(made.clone()), workspace) => Ok(Toolchain::Folder(made)),
         Ok(()) => Err(GuestError::NoStd {
             tried: [tried, vec!["Debian's packages: no std in them".to_owned()]].concat(),
         }),
-        Err(why) => Err(GuestError::NoStd {
-            tried: [tried, vec![format!("Debian's packages: {why}")]].concat(),
-        }),
+        Err(why) => {
+            Err(GuestError::NoStd { tried: [tried, vec![format!("Debian's packages: {why}")]].concat() })
+        }
     }
 }
 
@@ -251,10 +216,7 @@ fn with_toolchain(program: &str, toolchain: &Toolchain, workspace: &Path) -> Com
     let mut command = Command::new(program);
     command.current_dir(workspace);
     // A cargo that runs us names its own toolchain, which need not be that of the workspace.
-    command
-        .env_remove("RUSTC")
-        .env_remove("CARGO")
-        .env_remove("RUSTUP_TOOLCHAIN");
+    command.env_remove("RUSTC").env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
     match toolchain {
         Toolchain::Active => {}
         Toolchain::Named(name) => {
@@ -270,10 +232,7 @@ fn with_toolchain(program: &str, toolchain: &Toolchain, workspace: &Path) -> Com
 fn cargo(toolchain: &Toolchain, workspace: &Path) -> Command {
     let mut cargo = with_toolchain("cargo", toolchain, workspace);
     // Flags meant for the host (coverage, denied warnings) must not reach guests; the paths of this machine neither.
-    cargo
-        .env_remove("RUSTFLAGS")
-        .env_remove("CARGO_TARGET_DIR")
-        .env_remove("CARGO_BUILD_TARGET");
+    cargo.env_remove("RUSTFLAGS").env_remove("CARGO_TARGET_DIR").env_remove("CARGO_BUILD_TARGET");
     cargo.env("CARGO_ENCODED_RUSTFLAGS", build_flags(workspace));
     cargo
 }
@@ -281,9 +240,8 @@ fn cargo(toolchain: &Toolchain, workspace: &Path) -> Command {
 /// Panic messages name source files; these flags keep the machine's folders out of them and of the digest.
 fn build_flags(workspace: &Path) -> OsString {
     let home = env::var_os("HOME").map(PathBuf::from);
-    let cargo_home = env::var_os("CARGO_HOME")
-        .map(PathBuf::from)
-        .or_else(|| home.map(|home| home.join(".cargo")));
+    let cargo_home =
+        env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| home.map(|home| home.join(".cargo")));
     let mut flags = OsString::from("--remap-path-prefix=");
     flags.push(workspace);
     flags.push("=.");
@@ -299,10 +257,7 @@ fn sysroot(toolchain: &Toolchain, workspace: &Path) -> Option<PathBuf> {
     if let Toolchain::Folder(folder) = toolchain {
         return Some(folder.clone());
     }
-    let output = with_toolchain("rustc", toolchain, workspace)
-        .args(["--print", "sysroot"])
-        .output()
-        .ok()?;
+    let output = with_toolchain("rustc", toolchain, workspace).args(["--print", "sysroot"]).output().ok()?;
     let path = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| PathBuf::from(path.trim()))
 }
@@ -314,43 +269,25 @@ fn has_std(toolchain: &Toolchain, workspace: &Path) -> bool {
     let Ok(files) = fs::read_dir(sysroot.join("lib/rustlib").join(TARGET).join("lib")) else {
         return false;
     };
-    files
-        .flatten()
-        .any(|file| file.file_name().to_string_lossy().starts_with("libstd-"))
+    files.flatten().any(|file| file.file_name().to_string_lossy().starts_with("libstd-"))
 }
 
 fn rustup_target_add(workspace: &Path) -> Result<(), String> {
     let mut rustup = with_toolchain("rustup", &Toolchain::Active, workspace);
-    let output = rustup
-        .args(["target", "add", TARGET])
-        .stdin(Stdio::null())
-        .output();
+    let output = rustup.args(["target", "add", TARGET]).stdin(Stdio::null()).output();
     let output = output.map_err(|error| error.to_string())?;
-    if output.status.success() {
-        Ok(())
-    } else {
-        Err(last_lines(&output.stderr))
-    }
+    if output.status.success() { Ok(()) } else { Err(last_lines(&output.stderr)) }
 }
 
 /// Where a toolchain from Debian's packages is kept: it links to the active toolchain, so that names it.
 fn made_folder(workspace: &Path) -> Result<PathBuf, GuestError> {
     let active = sysroot(&Toolchain::Active, workspace).unwrap_or_default();
     let key = cache::fingerprint(&[DEBIAN_SCRIPT, &active.to_string_lossy()]);
-    Ok(cache::root()
-        .map_err(failed("find the cache folder"))?
-        .join(format!("wasm-{key}")))
+    Ok(cache::root().map_err(failed("find the cache folder"))?.join(format!("wasm-{key}")))
 }
 
-fn make_from_debian(
-    folder: &Path,
-    workspace: &Path,
-    progress: &mut dyn FnMut(&str),
-) -> Result<(), String> {
-    let has_apt = Command::new("apt-get")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .status();
+fn make_from_debian(folder: &Path, workspace: &Path, progress: &mut dyn FnMut(&str)) -> Result<(), String> {
+    let has_apt = Command::new("apt-get").arg("--version").stdout(Stdio::null()).status();
     if !has_apt.is_ok_and(|status| status.success()) {
         return Err("this system has no apt-get".to_owned());
     }
@@ -363,31 +300,17 @@ fn make_from_debian(
     let script = folder.with_extension("sh");
     fs::write(&script, DEBIAN_SCRIPT).map_err(|error| error.to_string())?;
     let mut bash = with_toolchain("bash", &Toolchain::Active, workspace);
-    let output = bash
-        .arg(&script)
-        .arg(folder)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| error.to_string())?;
+    let output =
+        bash.arg(&script).arg(folder).stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
     drop(lock);
-    if output.status.success() {
-        Ok(())
-    } else {
-        Err(last_lines(&output.stderr))
-    }
+    if output.status.success() { Ok(()) } else { Err(last_lines(&output.stderr)) }
 }
 
 fn last_lines(output: &[u8]) -> String {
     const LINES: usize = 5;
     let text = String::from_utf8_lossy(output);
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
-    lines
-        .get(lines.len().saturating_sub(LINES)..)
-        .unwrap_or_default()
-        .join("; ")
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default().join("; ")
 }
 
 #[cfg(test)]
@@ -396,22 +319,13 @@ mod tests {
     use super::*;
 
     fn workspace() -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../..")
-            .canonicalize()
-            .unwrap()
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
     }
 
     #[test]
     fn a_toolchain_is_named_by_folder_or_by_name() {
-        assert_eq!(
-            parse_toolchain("/opt/wasm"),
-            Toolchain::Folder(PathBuf::from("/opt/wasm"))
-        );
-        assert_eq!(
-            parse_toolchain("nightly"),
-            Toolchain::Named("nightly".to_owned())
-        );
+        assert_eq!(parse_toolchain("/opt/wasm"), Toolchain::Folder(PathBuf::from("/opt/wasm")));
+        assert_eq!(parse_toolchain("nightly"), Toolchain::Named("nightly".to_owned()));
     }
 
     #[test]
@@ -422,10 +336,7 @@ mod tests {
         let lib = folder.path().join("lib/rustlib").join(TARGET).join("lib");
         fs::create_dir_all(&lib).unwrap();
         fs::write(lib.join("libcore-1.rlib"), "").unwrap();
-        assert!(
-            !has_std(&toolchain, &workspace()),
-            "a core alone is not enough"
-        );
+        assert!(!has_std(&toolchain, &workspace()), "a core alone is not enough");
         fs::write(lib.join("libstd-1.rlib"), "").unwrap();
         assert!(has_std(&toolchain, &workspace()));
     }

@@ -61,9 +61,7 @@ impl NodeSpec {
             (WORKER, ""),
             (KERNEL_LABEL, self.kernel.as_str()),
         ];
-        let own = own
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let own = own.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
         own.chain(self.labels.clone()).collect()
     }
 }
@@ -85,9 +83,7 @@ pub async fn create(client: &Client, spec: &NodeSpec) -> Result<Node, Error> {
         }},
     }))
     .map_err(Error::SerdeError)?;
-    Api::<Node>::all(client.clone())
-        .create(&PostParams::default(), &node)
-        .await
+    Api::<Node>::all(client.clone()).create(&PostParams::default(), &node).await
 }
 
 /// The node starts again with another kernel: it reports it, under a new boot id, and its label follows.
@@ -96,15 +92,10 @@ pub async fn create(client: &Client, spec: &NodeSpec) -> Result<Node, Error> {
 /// The API server refused a patch; with `NotFound` there is no such node.
 pub async fn reboot(client: &Client, name: &str, kernel: &str) -> Result<(), Error> {
     let nodes = Api::<Node>::all(client.clone());
-    let status =
-        json!({"status": {"nodeInfo": {"kernelVersion": kernel, "bootID": boot_id(kernel)}}});
-    nodes
-        .patch_status(name, &PatchParams::default(), &Patch::Merge(status))
-        .await?;
+    let status = json!({"status": {"nodeInfo": {"kernelVersion": kernel, "bootID": boot_id(kernel)}}});
+    nodes.patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await?;
     let labels = json!({"metadata": {"labels": {KERNEL_LABEL: kernel}}});
-    nodes
-        .patch(name, &PatchParams::default(), &Patch::Merge(labels))
-        .await?;
+    nodes.patch(name, &PatchParams::default(), &Patch::Merge(labels)).await?;
     Ok(())
 }
 

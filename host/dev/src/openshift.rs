@@ -55,21 +55,9 @@ impl Kind {
 
     const fn names(self) -> Names {
         let (group, kind, plural, singular, namespaced) = match self {
-            Self::BuildConfig => (
-                "build.openshift.io",
-                "BuildConfig",
-                "buildconfigs",
-                "buildconfig",
-                true,
-            ),
+            Self::BuildConfig => ("build.openshift.io", "BuildConfig", "buildconfigs", "buildconfig", true),
             Self::Build => ("build.openshift.io", "Build", "builds", "build", true),
-            Self::ImageStream => (
-                "image.openshift.io",
-                "ImageStream",
-                "imagestreams",
-                "imagestream",
-                true,
-            ),
+            Self::ImageStream => ("image.openshift.io", "ImageStream", "imagestreams", "imagestream", true),
             Self::SecurityContextConstraints => (
                 "security.openshift.io",
                 "SecurityContextConstraints",
@@ -77,13 +65,9 @@ impl Kind {
                 "securitycontextconstraints",
                 false,
             ),
-            Self::ClusterVersion => (
-                "config.openshift.io",
-                "ClusterVersion",
-                "clusterversions",
-                "clusterversion",
-                false,
-            ),
+            Self::ClusterVersion => {
+                ("config.openshift.io", "ClusterVersion", "clusterversions", "clusterversion", false)
+            }
             Self::Proxy => ("config.openshift.io", "Proxy", "proxies", "proxy", false),
         };
         let short: &[&str] = match self {
@@ -92,37 +76,18 @@ impl Kind {
             Self::SecurityContextConstraints => &["scc"],
             Self::Build | Self::ClusterVersion | Self::Proxy => &[],
         };
-        Names {
-            group,
-            kind,
-            plural,
-            singular,
-            short,
-            namespaced,
-        }
+        Names { group, kind, plural, singular, short, namespaced }
     }
 
     /// How objects of the kind are asked for.
     pub fn resource(self) -> ApiResource {
-        let Names {
-            group,
-            kind,
-            plural,
-            ..
-        } = self.names();
+        let Names { group, kind, plural, .. } = self.names();
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1", kind), plural)
     }
 
     /// The CustomResourceDefinition. Status is a subresource where OpenShift keeps users from writing it.
     pub fn definition(self) -> Value {
-        let Names {
-            group,
-            kind,
-            plural,
-            singular,
-            short,
-            namespaced,
-        } = self.names();
+        let Names { group, kind, plural, singular, short, namespaced } = self.names();
         let mut version = json!({
             "name": "v1",
             "served": true,
@@ -162,13 +127,7 @@ impl Kind {
 pub(crate) async fn install_objects(client: &Client, kinds: &[Kind]) -> Result<(), Error> {
     let has = |kind: Kind| kinds.contains(&kind);
     if has(Kind::SecurityContextConstraints) {
-        apply(
-            client,
-            Kind::SecurityContextConstraints,
-            None,
-            &privileged(),
-        )
-        .await?;
+        apply(client, Kind::SecurityContextConstraints, None, &privileged()).await?;
     }
     if has(Kind::ClusterVersion) {
         apply(client, Kind::ClusterVersion, None, &cluster_version()).await?;
@@ -176,23 +135,12 @@ pub(crate) async fn install_objects(client: &Client, kinds: &[Kind]) -> Result<(
         ensure_os_image_url(client).await?;
     }
     if has(Kind::Proxy) {
-        apply(
-            client,
-            Kind::Proxy,
-            None,
-            &json!({"metadata": {"name": "cluster"}, "spec": {}, "status": {}}),
-        )
-        .await?;
+        apply(client, Kind::Proxy, None, &json!({"metadata": {"name": "cluster"}, "spec": {}, "status": {}}))
+            .await?;
     }
     if has(Kind::ImageStream) {
         ensure_namespace(client, "openshift").await?;
-        apply(
-            client,
-            Kind::ImageStream,
-            Some("openshift"),
-            &driver_toolkit(),
-        )
-        .await?;
+        apply(client, Kind::ImageStream, Some("openshift"), &driver_toolkit()).await?;
     }
     Ok(())
 }
@@ -240,34 +188,21 @@ fn driver_toolkit() -> Value {
 
 async fn ensure_namespace(client: &Client, name: &str) -> Result<(), Error> {
     let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-    Api::<Namespace>::all(client.clone())
-        .patch(name, &how(), &Patch::Apply(object))
-        .await
-        .map(drop)
+    Api::<Namespace>::all(client.clone()).patch(name, &how(), &Patch::Apply(object)).await.map(drop)
 }
 
 async fn ensure_os_image_url(client: &Client) -> Result<(), Error> {
-    let (namespace, name) = (
-        "openshift-machine-config-operator",
-        "machine-config-osimageurl",
-    );
+    let (namespace, name) = ("openshift-machine-config-operator", "machine-config-osimageurl");
     let object = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
         "data": {"osImageURL": "registry.example/openshift/machine-os-content:4.8.4"},
     });
     let maps = Api::<ConfigMap>::namespaced(client.clone(), namespace);
-    maps.patch(name, &how(), &Patch::Apply(object))
-        .await
-        .map(drop)
+    maps.patch(name, &how(), &Patch::Apply(object)).await.map(drop)
 }
 
 /// Applies an object and, where the kind keeps it apart, its status.
-async fn apply(
-    client: &Client,
-    kind: Kind,
-    namespace: Option<&str>,
-    object: &Value,
-) -> Result<(), Error> {
+async fn apply(client: &Client, kind: Kind, namespace: Option<&str>, object: &Value) -> Result<(), Error> {
     let resource = kind.resource();
     let api: Api<DynamicObject> = match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
@@ -276,14 +211,10 @@ async fn apply(
     let mut object = object.clone();
     object["apiVersion"] = json!(resource.api_version);
     object["kind"] = json!(resource.kind);
-    let name = object["metadata"]["name"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     api.patch(&name, &how(), &Patch::Apply(&object)).await?;
     if object.get("status").is_some() && kind != Kind::SecurityContextConstraints {
-        api.patch_status(&name, &how(), &Patch::Apply(&object))
-            .await?;
+        api.patch_status(&name, &how(), &Patch::Apply(&object)).await?;
     }
     Ok(())
 }
@@ -300,10 +231,7 @@ mod tests {
     fn a_definition_is_named_after_its_plural_and_group_and_keeps_unknown_fields() {
         for kind in Kind::ALL {
             let (definition, resource) = (kind.definition(), kind.resource());
-            assert_eq!(
-                definition["metadata"]["name"],
-                format!("{}.{}", resource.plural, resource.group)
-            );
+            assert_eq!(definition["metadata"]["name"], format!("{}.{}", resource.plural, resource.group));
             let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
             assert_eq!(schema["x-kubernetes-preserve-unknown-fields"], true);
         }

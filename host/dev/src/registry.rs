@@ -65,42 +65,17 @@ pub async fn push(reference: &str, artifact: &Artifact) -> Result<String, Error>
     let parsed: Reference = reference
         .trim_start_matches("oci://")
         .parse()
-        .map_err(|source| Error::Reference {
-            reference: reference.to_owned(),
-            source,
-        })?;
-    let client = Client::new(ClientConfig {
-        protocol: ClientProtocol::Http,
-        ..ClientConfig::default()
-    });
+        .map_err(|source| Error::Reference { reference: reference.to_owned(), source })?;
+    let client = Client::new(ClientConfig { protocol: ClientProtocol::Http, ..ClientConfig::default() });
     let layer = ImageLayer::new(artifact.component.clone(), LAYER_TYPE.to_owned(), None);
-    let config = Config::new(
-        build_config(artifact).to_string(),
-        CONFIG_TYPE.to_owned(),
-        None,
-    );
+    let config = Config::new(build_config(artifact).to_string(), CONFIG_TYPE.to_owned(), None);
     let annotations = (!artifact.annotations.is_empty()).then(|| artifact.annotations.clone());
     let layers = [layer];
     let mut manifest = OciImageManifest::build(&layers, &config, annotations);
     manifest.media_type = Some("application/vnd.oci.image.manifest.v1+json".to_owned());
-    let failed = |source| Error::Push {
-        reference: reference.to_owned(),
-        source: Box::new(source),
-    };
-    client
-        .push(
-            &parsed,
-            &layers,
-            config,
-            &RegistryAuth::Anonymous,
-            Some(manifest),
-        )
-        .await
-        .map_err(failed)?;
-    client
-        .fetch_manifest_digest(&parsed, &RegistryAuth::Anonymous)
-        .await
-        .map_err(failed)
+    let failed = |source| Error::Push { reference: reference.to_owned(), source: Box::new(source) };
+    client.push(&parsed, &layers, config, &RegistryAuth::Anonymous, Some(manifest)).await.map_err(failed)?;
+    client.fetch_manifest_digest(&parsed, &RegistryAuth::Anonymous).await.map_err(failed)
 }
 
 /// The configuration document of the layout.

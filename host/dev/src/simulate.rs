@@ -37,16 +37,9 @@ impl Simulators {
         let client = plane.simulator_client()?;
         let images = Images::open(plane.data_dir().join("images.json"), plane.gated_images())
             .map_err(Error::io("read the list of images"))?;
-        let (images, logs) = (
-            Arc::new(images),
-            Arc::new(PodLogs::new(plane.pod_logs(), client.clone())),
-        );
-        let pods = pods::Simulator::new(
-            client.clone(),
-            images.clone(),
-            logs.clone(),
-            plane.timings().clone(),
-        );
+        let (images, logs) = (Arc::new(images), Arc::new(PodLogs::new(plane.pod_logs(), client.clone())));
+        let pods =
+            pods::Simulator::new(client.clone(), images.clone(), logs.clone(), plane.timings().clone());
         let mut tasks = vec![tokio::spawn(pods.run())];
         let builds = plane.openshift().contains(&Kind::BuildConfig).then(|| {
             let usual = plane.timings().build;
@@ -61,12 +54,7 @@ impl Simulators {
             tasks.push(tokio::spawn(controller.run()));
             builds
         });
-        Ok(Self {
-            images,
-            logs,
-            builds,
-            tasks,
-        })
+        Ok(Self { images, logs, builds, tasks })
     }
 
     /// The images that can be pulled.

@@ -78,22 +78,14 @@ impl Timings {
 ///
 /// # Errors
 /// A file cannot be written.
-pub(crate) fn write(
-    path: &Path,
-    timings: &Timings,
-    gated: &[String],
-    empty_log: &Path,
-) -> io::Result<()> {
+pub(crate) fn write(path: &Path, timings: &Timings, gated: &[String], empty_log: &Path) -> io::Result<()> {
     fs::write(empty_log, "")?;
     let gated = serde_json::to_string(gated)?;
     let text = [NODES, PODS, LOGS]
         .join("\n---\n")
         .replace("@GATED@", &gated)
         .replace("@EMPTY@", &empty_log.to_string_lossy());
-    fs::write(
-        path,
-        build_stages(&text, timings).map_err(io::Error::other)?,
-    )
+    fs::write(path, build_stages(&text, timings).map_err(io::Error::other)?)
 }
 
 /// The documents of `text` with the delay of each Stage.
@@ -101,9 +93,7 @@ fn build_stages(text: &str, timings: &Timings) -> Result<String, serde_yaml::Err
     let mut output = Vec::new();
     for document in serde_yaml::Deserializer::from_str(text) {
         let mut document = Value::deserialize(document)?;
-        let delay = document["metadata"]["name"]
-            .as_str()
-            .and_then(|name| timings.of_stage(name));
+        let delay = document["metadata"]["name"].as_str().and_then(|name| timings.of_stage(name));
         if let (Some(delay), Some(spec)) = (delay, document.get_mut("spec")) {
             let millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
             spec["delay"]["durationMilliseconds"] = Value::from(millis);
@@ -124,38 +114,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("stages.yaml");
         let timings = Timings::watchable();
-        write(
-            &path,
-            &timings,
-            &["registry.example/".to_owned()],
-            &folder.path().join("empty"),
-        )
-        .unwrap();
+        write(&path, &timings, &["registry.example/".to_owned()], &folder.path().join("empty")).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let documents = serde_yaml::Deserializer::from_str(&text);
-        let documents: Vec<Value> = documents
-            .map(|document| Value::deserialize(document).unwrap())
-            .collect();
-        let stages: Vec<&Value> = documents
-            .iter()
-            .filter(|document| document["kind"] == "Stage")
-            .collect();
+        let documents: Vec<Value> = documents.map(|document| Value::deserialize(document).unwrap()).collect();
+        let stages: Vec<&Value> = documents.iter().filter(|document| document["kind"] == "Stage").collect();
         assert_eq!(stages.len(), 6);
         for stage in stages {
             let name = stage["metadata"]["name"].as_str().unwrap();
-            let delay = stage["spec"]["delay"]["durationMilliseconds"]
-                .as_u64()
-                .unwrap();
-            assert_eq!(
-                u128::from(delay),
-                timings.of_stage(name).unwrap().as_millis(),
-                "{name}"
-            );
+            let delay = stage["spec"]["delay"]["durationMilliseconds"].as_u64().unwrap();
+            assert_eq!(u128::from(delay), timings.of_stage(name).unwrap().as_millis(), "{name}");
         }
-        assert!(
-            text.contains("registry.example/")
-                && !text.contains("@GATED@")
-                && !text.contains("@EMPTY@")
-        );
+        assert!(text.contains("registry.example/") && !text.contains("@GATED@") && !text.contains("@EMPTY@"));
     }
 }

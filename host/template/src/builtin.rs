@@ -8,8 +8,7 @@ use crate::value::number::{Number, number};
 use crate::value::object::{GoObject, Shape};
 use crate::value::print::{is_print_string, print_value};
 use crate::value::{
-    self, Value, as_byte_slice, as_list, as_map, as_object, is_nil, is_string, is_true, nil,
-    type_of,
+    self, Value, as_byte_slice, as_list, as_map, as_object, is_nil, is_string, is_true, nil, type_of,
 };
 
 const ANY: Param = Param::Any;
@@ -58,11 +57,7 @@ impl GoObject for Complex {
 
     fn text(&self) -> Option<String> {
         let [real, imaginary] = [self.real, self.imaginary].map(value::float::float_text);
-        let plus = if imaginary.starts_with(['-', '+']) {
-            ""
-        } else {
-            "+"
-        };
+        let plus = if imaginary.starts_with(['-', '+']) { "" } else { "+" };
         Some(format!("({real}{plus}{imaginary}i)"))
     }
 
@@ -134,11 +129,7 @@ fn index_one(item: &Value, index: &Value) -> Result<Value, FnError> {
     }
     if let Some(list) = as_list(item) {
         let index = position(index, list.items().len())?;
-        return list
-            .items()
-            .get(index)
-            .cloned()
-            .ok_or_else(|| out_of_range("slice"));
+        return list.items().get(index).cloned().ok_or_else(|| out_of_range("slice"));
     }
     if let Some(bytes) = as_byte_slice(item) {
         return byte_at(bytes, index, "slice");
@@ -147,30 +138,22 @@ fn index_one(item: &Value, index: &Value) -> Result<Value, FnError> {
         return byte_at(item.as_bytes().unwrap_or_default(), index, "string");
     }
     match as_object(item) {
-        Some(object) if object.shape() == Shape::Map => Ok(object
-            .field(map_key(index)?)
-            .unwrap_or_else(|| object.zero())),
+        Some(object) if object.shape() == Shape::Map => {
+            Ok(object.field(map_key(index)?).unwrap_or_else(|| object.zero()))
+        }
         Some(object) if object.shape() == Shape::Slice => {
             let entries = object.entries();
             let index = position(index, entries.len())?;
             let entry = entries.into_iter().nth(index);
-            entry
-                .map(|(_, value)| value)
-                .ok_or_else(|| out_of_range("slice"))
+            entry.map(|(_, value)| value).ok_or_else(|| out_of_range("slice"))
         }
-        _ => Err(FnError::new(format!(
-            "can't index item of type {}",
-            type_of(item)
-        ))),
+        _ => Err(FnError::new(format!("can't index item of type {}", type_of(item)))),
     }
 }
 
 fn byte_at(bytes: &[u8], index: &Value, what: &str) -> Result<Value, FnError> {
     let index = position(index, bytes.len())?;
-    bytes
-        .get(index)
-        .map(|byte| value::number::byte(*byte))
-        .ok_or_else(|| out_of_range(what))
+    bytes.get(index).map(|byte| value::number::byte(*byte)).ok_or_else(|| out_of_range(what))
 }
 
 /// Go lets an index equal to the length through its own check, and reflection then refuses it.
@@ -185,10 +168,7 @@ fn map_key(index: &Value) -> Result<&str, FnError> {
     match index.as_str() {
         Some(key) => Ok(key),
         None if is_string(index) => Ok(""),
-        None => Err(FnError::new(format!(
-            "value has type {}; should be string",
-            type_of(index)
-        ))),
+        None => Err(FnError::new(format!("value has type {}; should be string", type_of(index)))),
     }
 }
 
@@ -196,8 +176,7 @@ fn position(index: &Value, cap: usize) -> Result<usize, FnError> {
     if is_nil(index) {
         return Err(FnError::new("cannot index slice/array with nil"));
     }
-    let out_of_range =
-        |index: &dyn std::fmt::Display| FnError::new(format!("index out of range: {index}"));
+    let out_of_range = |index: &dyn std::fmt::Display| FnError::new(format!("index out of range: {index}"));
     match number(index) {
         Some(Number::Int(int)) => match usize::try_from(int) {
             Ok(index) if index <= cap => Ok(index),
@@ -206,9 +185,7 @@ fn position(index: &Value, cap: usize) -> Result<usize, FnError> {
         Some(Number::Uint(uint)) => Err(out_of_range(&uint)),
         Some(Number::Float(_)) | None => {
             let found = type_of(index);
-            Err(FnError::new(format!(
-                "cannot index slice/array with type {found}"
-            )))
+            Err(FnError::new(format!("cannot index slice/array with type {found}")))
         }
     }
 }
@@ -221,10 +198,7 @@ fn slice(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, FnError> {
         return Err(FnError::new("slice of untyped nil"));
     }
     if indexes.len() > 3 {
-        return Err(FnError::new(format!(
-            "too many slice indexes: {}",
-            indexes.len()
-        )));
+        return Err(FnError::new(format!("too many slice indexes: {}", indexes.len())));
     }
     if is_string(item) {
         if indexes.len() == 3 {
@@ -232,9 +206,7 @@ fn slice(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, FnError> {
         }
         let bytes = item.as_bytes().unwrap_or_default();
         let (from, to) = bounds(indexes, bytes.len())?;
-        return Ok(value::string_value(
-            bytes.get(from..to).unwrap_or_default().to_vec(),
-        ));
+        return Ok(value::string_value(bytes.get(from..to).unwrap_or_default().to_vec()));
     }
     if let Some(list) = as_list(item) {
         let (from, to) = bounds(indexes, list.items().len())?;
@@ -245,10 +217,7 @@ fn slice(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, FnError> {
         let (from, to) = bounds(indexes, bytes.len())?;
         return Ok(value::bytes_value(bytes.get(from..to).unwrap_or_default()));
     }
-    Err(FnError::new(format!(
-        "can't slice item of type {}",
-        type_of(item)
-    )))
+    Err(FnError::new(format!("can't slice item of type {}", type_of(item))))
 }
 
 fn bounds(indexes: &[Value], len: usize) -> Result<(usize, usize), FnError> {
@@ -327,13 +296,7 @@ fn sprintf(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, FnError> {
 fn escapee(args: &[Value]) -> Result<Vec<u8>, FnError> {
     let args: Vec<Value> = args
         .iter()
-        .map(|arg| {
-            if is_nil(arg) {
-                Value::from(crate::exec::NO_VALUE)
-            } else {
-                arg.clone()
-            }
-        })
+        .map(|arg| if is_nil(arg) { Value::from(crate::exec::NO_VALUE) } else { arg.clone() })
         .collect();
     joined(&args)
 }

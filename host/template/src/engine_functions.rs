@@ -62,8 +62,5 @@ fn lookup(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, FnError> {
         return Err(FnError::arguments());
     };
     ctx.charge(100)?;
-    Ok(ctx
-        .run()
-        .lookup
-        .lookup(api_version, kind, namespace, name)?)
+    Ok(ctx.run().lookup.lookup(api_version, kind, namespace, name)?)
 }

@@ -75,12 +75,7 @@ pub struct Frame {
 // === impl Frame ===
 
 impl Frame {
-    pub(crate) fn new(
-        template: &Arc<str>,
-        source: &Arc<Source>,
-        pos: usize,
-        context: String,
-    ) -> Self {
+    pub(crate) fn new(template: &Arc<str>, source: &Arc<Source>, pos: usize, context: String) -> Self {
         Self {
             template: Arc::clone(template),
             source: Arc::clone(source),
@@ -159,13 +154,7 @@ impl Error {
 
     /// An error without a place in a template: the name given to `render` is unknown.
     pub(crate) fn without_place(kind: ErrorKind, message: String) -> Self {
-        Self(Box::new(Repr {
-            kind,
-            message,
-            frames: Vec::new(),
-            hints: Vec::new(),
-            values_path: Vec::new(),
-        }))
+        Self(Box::new(Repr { kind, message, frames: Vec::new(), hints: Vec::new(), values_path: Vec::new() }))
     }
 
     pub(crate) fn pointing_at(mut self, pos: usize, len: usize) -> Self {
@@ -234,11 +223,7 @@ impl Error {
 
     /// The frames Go's chain shows, outermost first.
     fn chain(&self) -> impl Iterator<Item = &Frame> {
-        self.0
-            .frames
-            .iter()
-            .rev()
-            .filter(|frame| frame.via != Via::Template)
+        self.0.frames.iter().rev().filter(|frame| frame.via != Via::Template)
     }
 
     /// The text Go's own error has: one long line.
@@ -253,11 +238,7 @@ impl Error {
         for link in bounded(self.chain().collect()) {
             match link {
                 Link::Frame(frame) => {
-                    out.push_str(&format!(
-                        "template: {}: {}: ",
-                        frame.location(),
-                        frame.executing()
-                    ));
+                    out.push_str(&format!("template: {}: {}: ", frame.location(), frame.executing()));
                     out.extend(frame.note.iter().flat_map(|note| [note.as_str(), ": "]));
                 }
                 Link::Omitted(count) => out.push_str(&format!("({count} more) ")),
@@ -280,11 +261,7 @@ impl Error {
                 Some(note) => format!("{note}: {}", self.0.message),
                 None => self.0.message.clone(),
             };
-            let step = format!(
-                "{}\n  {}:\n    {message}",
-                frame.location(),
-                frame.executing()
-            );
+            let step = format!("{}\n  {}:\n    {message}", frame.location(), frame.executing());
             if steps.last() != Some(&step) {
                 steps.push(step);
             }
@@ -332,28 +309,13 @@ impl fmt::Display for Error {
         match (repr.kind, self.chain().next()) {
             (_, None) => f.write_str(&repr.message),
             (ErrorKind::Parse, Some(frame)) if repr.frames.len() == 1 => {
-                write!(
-                    f,
-                    "parse error at ({}:{}): {}",
-                    frame.file(),
-                    frame.line(),
-                    repr.message
-                )
+                write!(f, "parse error at ({}:{}): {}", frame.file(), frame.line(), repr.message)
             }
             (ErrorKind::Author, Some(frame)) => {
-                write!(
-                    f,
-                    "execution error at ({}): {}",
-                    frame.location(),
-                    repr.message
-                )
+                write!(f, "execution error at ({}): {}", frame.location(), repr.message)
             }
-            (ErrorKind::Function | ErrorKind::Parse | ErrorKind::NotYet, _) => {
-                f.write_str(&self.go_text())
-            }
-            (ErrorKind::Exec | ErrorKind::NoTemplate, _) if self.passed_tpl() => {
-                f.write_str(&self.go_text())
-            }
+            (ErrorKind::Function | ErrorKind::Parse | ErrorKind::NotYet, _) => f.write_str(&self.go_text()),
+            (ErrorKind::Exec | ErrorKind::NoTemplate, _) if self.passed_tpl() => f.write_str(&self.go_text()),
             _ => f.write_str(&self.trace()),
         }
     }
@@ -362,11 +324,7 @@ impl fmt::Display for Error {
 impl Error {
     /// Helm gives up reformatting where a function put words of its own between two places.
     fn passed_tpl(&self) -> bool {
-        let mut notes = self
-            .0
-            .frames
-            .iter()
-            .filter_map(|frame| frame.note.as_deref());
+        let mut notes = self.0.frames.iter().filter_map(|frame| frame.note.as_deref());
         notes.any(|note| note.starts_with("error calling tpl: "))
     }
 }

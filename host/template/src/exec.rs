@@ -5,9 +5,7 @@ mod field;
 
 use std::sync::Arc;
 
-use crate::ast::{
-    At, Branch, Call, Command, Control, Expr, ExprKind, Node, Number, Pipe, Template,
-};
+use crate::ast::{At, Branch, Call, Command, Control, Expr, ExprKind, Node, Number, Pipe, Template};
 use crate::error::{self, Error, ErrorKind, Via};
 use crate::function::{Ctx, Failure, FnError};
 use crate::program::Dialect;
@@ -48,25 +46,15 @@ type Exec<T> = Result<T, Error>;
 
 impl Got {
     fn concrete(value: Value) -> Self {
-        Self {
-            value,
-            interface: false,
-        }
+        Self { value, interface: false }
     }
 
     fn interface(value: Value) -> Self {
-        Self {
-            value,
-            interface: true,
-        }
+        Self { value, interface: true }
     }
 
     fn type_name(&self) -> &'static str {
-        if self.interface {
-            "interface {}"
-        } else {
-            value::type_of(&self.value)
-        }
+        if self.interface { "interface {}" } else { value::type_of(&self.value) }
     }
 }
 
@@ -83,13 +71,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
     ) -> Exec<()> {
         let dot = if dot.is_none() { invalid() } else { dot };
         let dot = Got::concrete(dot);
-        let mut frame = Frame {
-            ctx,
-            template,
-            variables: vec![(0, dot.clone())],
-            at: At::Start,
-            out,
-        };
+        let mut frame = Frame { ctx, template, variables: vec![(0, dot.clone())], at: At::Start, out };
         frame.descend()?;
         let result = frame.list(&dot, &template.root);
         frame.ctx.depth -= 1;
@@ -110,8 +92,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
 
     fn frame(&self) -> error::Frame {
         let Template { name, source, .. } = self.template;
-        error::Frame::new(name, source, self.at.pos(), self.at.to_string())
-            .starting_at(self.at.start())
+        error::Frame::new(name, source, self.at.pos(), self.at.to_string()).starting_at(self.at.start())
     }
 
     fn error(&self, kind: ErrorKind, message: String) -> Error {
@@ -130,10 +111,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
             Failure::Template { error, note: None } => {
                 return error.called_from(frame.note(note).via(Via::Function));
             }
-            Failure::Template {
-                error,
-                note: Some(own),
-            } => {
+            Failure::Template { error, note: Some(own) } => {
                 let note = format!("{note}: {own}");
                 return error.called_from(frame.note(note).via(Via::Function));
             }
@@ -141,10 +119,9 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
             Failure::Author(message) => (ErrorKind::Author, message),
             Failure::NoTemplate(message) => (ErrorKind::NoTemplate, message),
             Failure::NotYet(message) => (ErrorKind::NotYet, message),
-            Failure::Limit { name, value } => (
-                ErrorKind::Limit(name),
-                format!("limit of {name} ({value}) is reached"),
-            ),
+            Failure::Limit { name, value } => {
+                (ErrorKind::Limit(name), format!("limit of {name} ({value}) is reached"))
+            }
             Failure::Cancelled => (ErrorKind::Cancelled, "render was cancelled".to_owned()),
         };
         let error = Error::at(kind, frame.note(note), message);
@@ -155,18 +132,15 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
     }
 
     fn step(&mut self, steps: u64) -> Exec<()> {
-        self.ctx
-            .charge(steps)
-            .map_err(|failure| self.stopped(failure))
+        self.ctx.charge(steps).map_err(|failure| self.stopped(failure))
     }
 
     /// The error of a limit, which no function is to blame for.
     fn stopped(&self, failure: FnError) -> Error {
         let (kind, message) = match *failure.0 {
-            Failure::Limit { name, value } => (
-                ErrorKind::Limit(name),
-                format!("limit of {name} ({value}) is reached"),
-            ),
+            Failure::Limit { name, value } => {
+                (ErrorKind::Limit(name), format!("limit of {name} ({value}) is reached"))
+            }
             Failure::Cancelled => (ErrorKind::Cancelled, "render was cancelled".to_owned()),
             Failure::Message(message) => (ErrorKind::Exec, message),
             _ => (ErrorKind::Exec, "render stopped".to_owned()),
@@ -176,9 +150,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
 
     fn written(&mut self, from: usize) -> Exec<()> {
         let bytes = self.out.len().saturating_sub(from) as u64;
-        self.ctx
-            .check_len(self.out.len())
-            .map_err(|failure| self.stopped(failure))?;
+        self.ctx.check_len(self.out.len()).map_err(|failure| self.stopped(failure))?;
         self.step(bytes / BYTES_PER_STEP)
     }
 
@@ -204,12 +176,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
 
     fn text(&mut self, start: usize, end: usize) -> Exec<()> {
         let from = self.out.len();
-        let text = self
-            .template
-            .source
-            .text
-            .get(start..end)
-            .unwrap_or_default();
+        let text = self.template.source.text.get(start..end).unwrap_or_default();
         self.out.extend_from_slice(text.as_bytes());
         self.written(from)
     }
@@ -217,11 +184,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
     fn action(&mut self, dot: &Got, node: &'p Node, pipe: &'p Pipe) -> Exec<()> {
         self.at = At::Node(node, pipe.pos);
         let got = self.pipeline(dot, pipe)?;
-        if pipe.decl.is_empty() {
-            self.print(node, pipe, &got.value)
-        } else {
-            Ok(())
-        }
+        if pipe.decl.is_empty() { self.print(node, pipe, &got.value) } else { Ok(()) }
     }
 
     fn print(&mut self, node: &'p Node, pipe: &'p Pipe, value: &Value) -> Exec<()> {
@@ -230,10 +193,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
         if value.is_undefined() {
             self.out.extend_from_slice(NO_VALUE.as_bytes());
         } else if as_object(value).is_some_and(|object| object.shape() == Shape::Func) {
-            return self.fail(format!(
-                "can't print {node} of type {}",
-                value::type_of(value)
-            ));
+            return self.fail(format!("can't print {node} of type {}", value::type_of(value)));
         } else if let Err(err) = print_value(value, self.out) {
             return Err(self.stopped(err.into()));
         }
@@ -266,9 +226,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
         let got = self.pipeline(dot, &branch.pipe)?;
         let flow = crate::stack::grown(|| match branch.control {
             Control::Range => self.range(dot, branch, &got),
-            Control::If | Control::With if !value::is_true(&got.value) => {
-                self.list(dot, &branch.otherwise)
-            }
+            Control::If | Control::With if !value::is_true(&got.value) => self.list(dot, &branch.otherwise),
             Control::If => self.list(dot, &branch.list),
             Control::With => self.list(&got, &branch.list),
         });
@@ -285,23 +243,15 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
         } else if let Some(map) = as_map(&over.value) {
             let interface = map.ty() != value::MapType::Strings;
             let entries = map.snapshot();
-            let entries = entries
-                .into_iter()
-                .map(|(key, value)| (Value::from(key), value));
+            let entries = entries.into_iter().map(|(key, value)| (Value::from(key), value));
             self.rounds(branch, entries, interface)?
         } else if let Some(int) = value::number::as_int(&over.value) {
             self.range_int(branch, int, &over.value)?
         } else if let Some(bytes) = as_byte_slice(&over.value) {
-            self.range_items(
-                branch,
-                bytes.iter().map(|byte| value::number::byte(*byte)),
-                false,
-            )?
+            self.range_items(branch, bytes.iter().map(|byte| value::number::byte(*byte)), false)?
         } else if let Some(object) = as_object(&over.value) {
             match object.shape() {
-                Shape::Map | Shape::Slice => {
-                    self.rounds(branch, object.entries().into_iter(), false)?
-                }
+                Shape::Map | Shape::Slice => self.rounds(branch, object.entries().into_iter(), false)?,
                 _ => return self.not_iterable(&over.value),
             }
         } else if value::is_nil(&over.value) {
@@ -325,18 +275,12 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
         items: impl Iterator<Item = Value>,
         interface: bool,
     ) -> Exec<Option<Flow>> {
-        self.rounds(
-            branch,
-            items.enumerate().map(|(i, item)| (value::int(i), item)),
-            interface,
-        )
+        self.rounds(branch, items.enumerate().map(|(i, item)| (value::int(i), item)), interface)
     }
 
     fn range_int(&mut self, branch: &'p Branch, count: i64, over: &Value) -> Exec<Option<Flow>> {
         if branch.pipe.decl.len() > 1 {
-            return self.fail(format!(
-                "can't use {count} to iterate over more than one variable"
-            ));
+            return self.fail(format!("can't use {count} to iterate over more than one variable"));
         }
         let wide = integer_type(over) == Some(IntegerType::Int64);
         let item = |i| if wide { int64(i) } else { Value::from(i) };
@@ -355,10 +299,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
         for (key, item) in entries {
             ran = Some(Flow::Next);
             self.step(1)?;
-            let item = Got {
-                value: item,
-                interface,
-            };
+            let item = Got { value: item, interface };
             self.bind(branch, key, &item)?;
             let flow = self.list(&item, &branch.list)?;
             self.variables.truncate(mark);
@@ -377,11 +318,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
             [first, second, ..] => (first, Some(second)),
         };
         let key = Got::concrete(key);
-        let (one, two) = if second.is_some() {
-            (&key, Some(item))
-        } else {
-            (item, None)
-        };
+        let (one, two) = if second.is_some() { (&key, Some(item)) } else { (item, None) };
         for (variable, got) in [(Some(first), Some(one)), (second, two)] {
             let (Some(variable), Some(got)) = (variable, got) else {
                 continue;
@@ -423,11 +360,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
         for command in &pipe.commands {
             let got = self.command(dot, command, piped)?;
             // The end of a command looks into the interface: a nil in it is no value at all.
-            let value = if got.value.is_none() {
-                invalid()
-            } else {
-                got.value
-            };
+            let value = if got.value.is_none() { invalid() } else { got.value };
             piped = Some(Got::concrete(value));
         }
         let got = piped.unwrap_or_else(|| Got::concrete(invalid()));
@@ -471,10 +404,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
         if args.is_empty() && piped.is_none() {
             return Ok(());
         }
-        self.fail(format!(
-            "can't give argument to non-function {}",
-            first.bare()
-        ))
+        self.fail(format!("can't give argument to non-function {}", first.bare()))
     }
 
     /// The value of an operand that is given no arguments.
@@ -500,19 +430,12 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
     /// A constant where nothing says which type it has to be.
     fn constant(&self, number: &Number) -> Exec<Value> {
         if let Some((real, imaginary)) = number.complex {
-            return Ok(value::object_value(crate::builtin::Complex {
-                real,
-                imaginary,
-            }));
+            return Ok(value::object_value(crate::builtin::Complex { real, imaginary }));
         }
         let text = &*number.text;
-        let hex = text
-            .trim_start_matches(['+', '-'])
-            .to_ascii_lowercase()
-            .starts_with("0x");
+        let hex = text.trim_start_matches(['+', '-']).to_ascii_lowercase().starts_with("0x");
         let hex_int = hex && !text.contains(['p', 'P']);
-        let looks_float =
-            !hex_int && !text.starts_with('\'') && text.contains(['.', 'e', 'E', 'p', 'P']);
+        let looks_float = !hex_int && !text.starts_with('\'') && text.contains(['.', 'e', 'E', 'p', 'P']);
         match (number.float, number.int) {
             (Some(float), _) if looks_float => Ok(Value::from(float)),
             (_, Some(int)) => Ok(Value::from(int)),

@@ -132,10 +132,7 @@ impl Signature {
 
     /// These parameters, then any number of another type.
     pub const fn variadic(fixed: &'static [Param], rest: Param) -> Self {
-        Self {
-            fixed,
-            rest: Some(rest),
-        }
+        Self { fixed, rest: Some(rest) }
     }
 
     /// The type of the parameter at an index; `None` beyond the last.
@@ -149,25 +146,12 @@ impl Signature {
 impl Entry {
     /// A function with exactly these parameters.
     pub const fn fixed(name: &'static str, params: &'static [Param], call: Function) -> Self {
-        Self {
-            name,
-            signature: Signature::fixed(params),
-            call,
-        }
+        Self { name, signature: Signature::fixed(params), call }
     }
 
     /// A function with these parameters, then any number of another type.
-    pub const fn variadic(
-        name: &'static str,
-        params: &'static [Param],
-        rest: Param,
-        call: Function,
-    ) -> Self {
-        Self {
-            name,
-            signature: Signature::variadic(params, rest),
-            call,
-        }
+    pub const fn variadic(name: &'static str, params: &'static [Param], rest: Param, call: Function) -> Self {
+        Self { name, signature: Signature::variadic(params, rest), call }
     }
 }
 
@@ -192,8 +176,7 @@ impl Table {
 
 impl Extend<Entry> for Table {
     fn extend<I: IntoIterator<Item = Entry>>(&mut self, entries: I) {
-        self.entries
-            .extend(entries.into_iter().map(|entry| (entry.name, entry)));
+        self.entries.extend(entries.into_iter().map(|entry| (entry.name, entry)));
     }
 }
 
@@ -206,10 +189,7 @@ impl FromIterator<Entry> for Table {
 }
 
 /// The candidate at the smallest edit distance, if that is at most a third of the name's length.
-pub(crate) fn closest<'n>(
-    name: &str,
-    candidates: impl Iterator<Item = &'n str>,
-) -> Option<&'n str> {
+pub(crate) fn closest<'n>(name: &str, candidates: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     candidates
         .map(|candidate| (distance(name, candidate), candidate))
         .filter(|(distance, _)| *distance <= (name.len() / 3).max(1))
@@ -254,10 +234,7 @@ impl FnError {
 
     /// A limit was met.
     pub fn limit(name: &'static str, value: impl TryInto<u64>) -> Self {
-        Self(Box::new(Failure::Limit {
-            name,
-            value: value.try_into().unwrap_or(u64::MAX),
-        }))
+        Self(Box::new(Failure::Limit { name, value: value.try_into().unwrap_or(u64::MAX) }))
     }
 
     /// The engine gave a function other arguments than its signature says.
@@ -364,11 +341,7 @@ impl<'r> Ctx<'r> {
     /// When it would be longer than the limit of the output.
     pub fn check_len(&self, len: usize) -> Result<(), FnError> {
         let limit = self.run.limits.output;
-        if len > limit {
-            Err(FnError::limit("output", limit as u64))
-        } else {
-            Ok(())
-        }
+        if len > limit { Err(FnError::limit("output", limit as u64)) } else { Ok(()) }
     }
 
     /// Guards a list that is about to be made.
@@ -377,11 +350,7 @@ impl<'r> Ctx<'r> {
     /// When it would have more items than the limit.
     pub fn check_items(&self, len: usize) -> Result<(), FnError> {
         let limit = self.run.limits.items;
-        if len > limit {
-            Err(FnError::limit("items", limit as u64))
-        } else {
-            Ok(())
-        }
+        if len > limit { Err(FnError::limit("items", limit as u64)) } else { Ok(()) }
     }
 
     /// Remembers that a map was put something into. Functions that change maps (`set`, `merge`) call
@@ -406,10 +375,7 @@ impl<'r> Ctx<'r> {
 
 impl std::fmt::Debug for Ctx<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ctx")
-            .field("run", self.run)
-            .field("steps", &self.steps)
-            .finish()
+        f.debug_struct("Ctx").field("run", self.run).field("steps", &self.steps).finish()
     }
 }
 
@@ -417,27 +383,15 @@ impl std::fmt::Debug for Ctx<'_> {
 
 impl Stream {
     fn new(seed: &[u8; 32], file: &str) -> Self {
-        let key = Sha256::new()
-            .chain_update(seed)
-            .chain_update(file)
-            .finalize()
-            .into();
-        Self {
-            key,
-            counter: 0,
-            block: [0; 32],
-            used: 32,
-        }
+        let key = Sha256::new().chain_update(seed).chain_update(file).finalize().into();
+        Self { key, counter: 0, block: [0; 32], used: 32 }
     }
 
     fn fill(&mut self, buffer: &mut [u8]) {
         for byte in buffer {
             if self.used == self.block.len() {
                 let hash = Sha256::new().chain_update(self.key);
-                self.block = hash
-                    .chain_update(self.counter.to_le_bytes())
-                    .finalize()
-                    .into();
+                self.block = hash.chain_update(self.counter.to_le_bytes()).finalize().into();
                 self.counter += 1;
                 self.used = 0;
             }
@@ -472,10 +426,7 @@ mod tests {
     #[test]
     fn random_bytes_depend_on_seed_file_and_order_alone() {
         let draw = |seed: u8, file: &str| {
-            let run = Run {
-                seed: [seed; 32],
-                ..Run::new(&NoCluster)
-            };
+            let run = Run { seed: [seed; 32], ..Run::new(&NoCluster) };
             let mut ctx = Ctx::new(&run, file);
             let mut bytes = [0; 100];
             ctx.random(&mut bytes);

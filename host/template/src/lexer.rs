@@ -63,15 +63,7 @@ const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
 
 /// The tokens of a source; the last one is [`Kind::Eof`] or [`Kind::Error`].
 pub(crate) fn tokens(source: &str) -> Vec<Token<'_>> {
-    let mut lexer = Lexer {
-        source,
-        start: 0,
-        pos: 0,
-        line: 1,
-        counted: 0,
-        parens: 0,
-        tokens: Vec::new(),
-    };
+    let mut lexer = Lexer { source, start: 0, pos: 0, line: 1, counted: 0, parens: 0, tokens: Vec::new() };
     let end = lexer.text();
     let (kind, message) = match end {
         Ok(()) => (Kind::Eof, None),
@@ -122,20 +114,11 @@ impl<'s> Lexer<'s> {
     }
 
     fn push(&mut self, kind: Kind, message: Option<String>) {
-        let before = self
-            .source
-            .get(self.counted..self.start)
-            .unwrap_or_default();
+        let before = self.source.get(self.counted..self.start).unwrap_or_default();
         self.line += before.matches('\n').count();
         self.counted = self.start.max(self.counted);
         let text = self.source.get(self.start..self.pos).unwrap_or_default();
-        self.tokens.push(Token {
-            kind,
-            pos: self.start,
-            line: self.line,
-            text,
-            message,
-        });
+        self.tokens.push(Token { kind, pos: self.start, line: self.line, text, message });
     }
 
     fn emit(&mut self, kind: Kind) {
@@ -149,11 +132,7 @@ impl<'s> Lexer<'s> {
         while let Some(offset) = self.rest().find(LEFT) {
             let text = self.rest().get(..offset).unwrap_or_default();
             let after = self.rest().get(offset + LEFT.len()..).unwrap_or_default();
-            let kept = if has_left_trim(after) {
-                text.trim_end_matches(SPACES)
-            } else {
-                text
-            };
+            let kept = if has_left_trim(after) { text.trim_end_matches(SPACES) } else { text };
             let open = self.pos + offset;
             self.pos += kept.len();
             if !kept.is_empty() {
@@ -174,11 +153,7 @@ impl<'s> Lexer<'s> {
         let open = self.pos;
         self.pos += LEFT.len();
         let marker = if has_left_trim(self.rest()) { 2 } else { 0 };
-        if self
-            .rest()
-            .get(marker..)
-            .is_some_and(|rest| rest.starts_with("/*"))
-        {
+        if self.rest().get(marker..).is_some_and(|rest| rest.starts_with("/*")) {
             self.pos += marker;
             self.start = self.pos;
             return self.comment();
@@ -296,8 +271,7 @@ impl<'s> Lexer<'s> {
 
     /// A run of spaces, but for the last one where that belongs to ` -}}`.
     fn space(&mut self) {
-        while self.right_delim_ahead().is_none() && self.peek().is_some_and(|c| SPACES.contains(&c))
-        {
+        while self.right_delim_ahead().is_none() && self.peek().is_some_and(|c| SPACES.contains(&c)) {
             self.pos += 1;
         }
         self.emit(Kind::Space);
@@ -336,11 +310,7 @@ impl<'s> Lexer<'s> {
     /// `.field` or `$variable`; the mark alone is the dot or the root.
     fn name(&mut self, kind: Kind) -> Lexed {
         if self.at_terminator() {
-            self.emit(if kind == Kind::Field {
-                Kind::Dot
-            } else {
-                Kind::Variable
-            });
+            self.emit(if kind == Kind::Field { Kind::Dot } else { Kind::Variable });
             return Ok(());
         }
         self.word()?;
@@ -378,19 +348,12 @@ impl<'s> Lexer<'s> {
         let mut ok = self.scan_number();
         let mut kind = Kind::Number;
         if ok && self.peek().is_some_and(|c| c == '+' || c == '-') {
-            ok = self.scan_number()
-                && self
-                    .source
-                    .get(..self.pos)
-                    .is_some_and(|s| s.ends_with('i'));
+            ok = self.scan_number() && self.source.get(..self.pos).is_some_and(|s| s.ends_with('i'));
             kind = Kind::Complex;
         }
         if !ok {
             let text = self.source.get(self.start..self.pos).unwrap_or_default();
-            return Err(format!(
-                "bad number syntax: {}",
-                crate::quote::quote(text.as_bytes())
-            ));
+            return Err(format!("bad number syntax: {}", crate::quote::quote(text.as_bytes())));
         }
         self.emit(kind);
         Ok(())
@@ -431,14 +394,11 @@ impl<'s> Lexer<'s> {
 }
 
 fn has_left_trim(after: &str) -> bool {
-    after
-        .strip_prefix('-')
-        .is_some_and(|rest| rest.starts_with(SPACES))
+    after.strip_prefix('-').is_some_and(|rest| rest.starts_with(SPACES))
 }
 
 fn has_right_trim(text: &str) -> bool {
-    text.strip_prefix(SPACES)
-        .is_some_and(|rest| rest.starts_with('-'))
+    text.strip_prefix(SPACES).is_some_and(|rest| rest.starts_with('-'))
 }
 
 fn is_alphanumeric(c: char) -> bool {
@@ -500,10 +460,7 @@ mod tests {
             "{{ 1+2 }}",
             "{{ \"\\",
         ];
-        let shapes: Vec<_> = sources
-            .iter()
-            .map(|s| format!("{s:?}\n{}", shape(s)))
-            .collect();
+        let shapes: Vec<_> = sources.iter().map(|s| format!("{s:?}\n{}", shape(s))).collect();
         insta::assert_snapshot!(shapes.join("\n\n"));
     }
 }

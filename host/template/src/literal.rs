@@ -24,13 +24,7 @@ fn illegal(text: &str) -> String {
 }
 
 fn empty(text: &str) -> Number {
-    Number {
-        text: text.into(),
-        int: None,
-        uint: None,
-        float: None,
-        complex: None,
-    }
+    Number { text: text.into(), int: None, uint: None, float: None, complex: None }
 }
 
 fn char_constant(text: &str) -> Result<Number, String> {
@@ -57,10 +51,7 @@ fn complex(text: &str) -> Option<Number> {
 
 /// A complex constant without imaginary part is also the real number.
 fn from_complex(text: &str, real: f64, imaginary: f64) -> Number {
-    let mut number = Number {
-        complex: Some((real, imaginary)),
-        ..empty(text)
-    };
+    let mut number = Number { complex: Some((real, imaginary)), ..empty(text) };
     if imaginary == 0.0 {
         number.float = Some(real);
         number.int = float_to_int(real);
@@ -72,11 +63,7 @@ fn from_complex(text: &str, real: f64, imaginary: f64) -> Number {
 fn plain(text: &str) -> Result<Number, String> {
     let uint = unsigned(text);
     let int = signed(text);
-    let mut number = Number {
-        int,
-        uint,
-        ..empty(text)
-    };
+    let mut number = Number { int, uint, ..empty(text) };
     if int == Some(0) {
         number.uint = Some(0);
     }
@@ -108,11 +95,7 @@ fn digits(text: &str) -> Option<(String, u32)> {
         return None;
     }
     let clean: String = body.chars().filter(|c| *c != '_').collect();
-    clean
-        .chars()
-        .next()?
-        .is_digit(radix)
-        .then_some((clean, radix))
+    clean.chars().next()?.is_digit(radix).then_some((clean, radix))
 }
 
 /// Go's `ParseUint(text, 0, 64)`.
@@ -152,11 +135,7 @@ fn decimal_float(text: &str) -> Option<f64> {
 fn hex_float(text: &str) -> Option<f64> {
     let (mantissa, exponent) = text.split_once(['p', 'P'])?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits: String = [whole, fraction]
-        .concat()
-        .chars()
-        .filter(|c| *c != '_')
-        .collect();
+    let digits: String = [whole, fraction].concat().chars().filter(|c| *c != '_').collect();
     // Fifteen hexadecimal digits are 60 bits: enough to round a float correctly by one multiplication.
     if digits.is_empty() || digits.len() > 15 {
         return None;
@@ -168,26 +147,17 @@ fn hex_float(text: &str) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "Go's conversion rounds the same way"
-)]
+#[expect(clippy::cast_precision_loss, reason = "Go's conversion rounds the same way")]
 fn int_to_float(int: i64) -> f64 {
     int as f64
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "Go's conversion rounds the same way"
-)]
+#[expect(clippy::cast_precision_loss, reason = "Go's conversion rounds the same way")]
 fn uint_to_float(uint: u64) -> f64 {
     uint as f64
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "compared with the original right after"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "compared with the original right after")]
 fn float_to_int(value: f64) -> Option<i64> {
     let int = value as i64;
     (int_to_float(int) == value && int != i64::MAX).then_some(int)

@@ -86,11 +86,7 @@ type Parsed<T> = Result<T, Error>;
 impl Default for Scope {
     fn default() -> Self {
         let root: Arc<str> = Arc::from("$");
-        Self {
-            variables: vec![Arc::clone(&root)],
-            ids: HashMap::from([(root, 0)]),
-            ranges: 0,
-        }
+        Self { variables: vec![Arc::clone(&root)], ids: HashMap::from([(root, 0)]), ranges: 0 }
     }
 }
 
@@ -102,13 +98,7 @@ impl<'s> Parser<'s> {
         self.furthest = self.furthest.max(index);
         match self.tokens.get(index) {
             Some(token) => token.clone(),
-            None => Token {
-                kind: Kind::Eof,
-                pos: 0,
-                line: 1,
-                text: "",
-                message: None,
-            },
+            None => Token { kind: Kind::Eof, pos: 0, line: 1, text: "", message: None },
         }
     }
 
@@ -140,11 +130,7 @@ impl<'s> Parser<'s> {
 
     fn expect(&mut self, kind: Kind, context: &str) -> Parsed<Token<'s>> {
         let token = self.take_solid();
-        if token.kind == kind {
-            Ok(token)
-        } else {
-            Err(self.unexpected(&token, context))
-        }
+        if token.kind == kind { Ok(token) } else { Err(self.unexpected(&token, context)) }
     }
 
     // --- errors ---
@@ -162,11 +148,7 @@ impl<'s> Parser<'s> {
             return self.error(message.as_str());
         }
         let started = format!(" started at {}:{}", self.source.name, self.action_line);
-        let action = if message.ends_with(" action") {
-            ""
-        } else {
-            " in action"
-        };
+        let action = if message.ends_with(" action") { "" } else { " in action" };
         self.error(format!("{message}{action}{started}"))
     }
 
@@ -229,11 +211,7 @@ impl<'s> Parser<'s> {
     }
 
     fn add(&mut self, name: &Arc<str>, root: Vec<Node>) -> Parsed<()> {
-        let template = Template {
-            name: Arc::clone(name),
-            source: Arc::clone(self.source),
-            root,
-        };
+        let template = Template { name: Arc::clone(name), source: Arc::clone(self.source), root };
         let blank = is_blank(&template);
         match self.templates.get(name) {
             Some(old) if !is_blank(old) && blank => return Ok(()),
@@ -273,10 +251,7 @@ impl<'s> Parser<'s> {
     fn text_or_action(&mut self) -> Parsed<Result<Node, End>> {
         let token = self.take_solid();
         match token.kind {
-            Kind::Text => Ok(Ok(Node::Text {
-                start: token.pos,
-                end: token.pos + token.text.len(),
-            })),
+            Kind::Text => Ok(Ok(Node::Text { start: token.pos, end: token.pos + token.text.len() })),
             Kind::LeftDelim => {
                 self.action_line = token.line;
                 let node = self.action();
@@ -342,12 +317,7 @@ impl<'s> Parser<'s> {
             End::End => Vec::new(),
             End::Else => self.else_list(control)?,
         };
-        Ok(Node::Branch(Branch {
-            control,
-            pipe,
-            list,
-            otherwise,
-        }))
+        Ok(Node::Branch(Branch { control, pipe, list, otherwise }))
     }
 
     fn else_list(&mut self, control: Control) -> Parsed<Vec<Node>> {
@@ -374,11 +344,7 @@ impl<'s> Parser<'s> {
             self.furthest = begin;
             return Err(self.error(format!("unexpected {{{{else}}}} in {context}")));
         }
-        Ok(Node::Template(Call {
-            pos: token.pos,
-            name,
-            pipe: Some(pipe),
-        }))
+        Ok(Node::Template(Call { pos: token.pos, name, pipe: Some(pipe) }))
     }
 
     fn template(&mut self) -> Parsed<Node> {
@@ -390,23 +356,14 @@ impl<'s> Parser<'s> {
             self.back();
             pipe = Some(self.pipeline(context, Kind::RightDelim)?);
         }
-        Ok(Node::Template(Call {
-            pos: token.pos,
-            name,
-            pipe,
-        }))
+        Ok(Node::Template(Call { pos: token.pos, name, pipe }))
     }
 
     // --- pipelines ---
 
     fn pipeline(&mut self, context: &str, end: Kind) -> Parsed<Pipe> {
         let pos = self.peek_solid().pos;
-        let mut pipe = Pipe {
-            pos,
-            assign: false,
-            decl: Vec::new(),
-            commands: Vec::new(),
-        };
+        let mut pipe = Pipe { pos, assign: false, decl: Vec::new(), commands: Vec::new() };
         self.declarations(&mut pipe, context)?;
         loop {
             let token = self.take_solid();
@@ -473,11 +430,7 @@ impl<'s> Parser<'s> {
         let free = u32::try_from(self.scope.ids.len()).unwrap_or(u32::MAX);
         let name: Arc<str> = Arc::from(token.text);
         let id = *self.scope.ids.entry(Arc::clone(&name)).or_insert(free);
-        Variable {
-            name,
-            id,
-            fields: Vec::new(),
-        }
+        Variable { name, id, fields: Vec::new() }
     }
 
     fn check_pipeline(&self, pipe: &Pipe, context: &str) -> Parsed<()> {
@@ -548,15 +501,8 @@ impl<'s> Parser<'s> {
             ExprKind::Field(own) => own.append(&mut fields),
             ExprKind::Variable(variable) => variable.fields = fields,
             ExprKind::Function(_) | ExprKind::Pipe(_) | ExprKind::Chain { .. } => {
-                let kind = ExprKind::Chain {
-                    of: Box::new(expr),
-                    fields,
-                };
-                return Ok(Some(Expr {
-                    pos: first.pos,
-                    start,
-                    kind,
-                }));
+                let kind = ExprKind::Chain { of: Box::new(expr), fields };
+                return Ok(Some(Expr { pos: first.pos, start, kind }));
             }
             ExprKind::Dot
             | ExprKind::Nil
@@ -585,40 +531,25 @@ impl<'s> Parser<'s> {
                 ExprKind::Number(number.map_err(|message| self.error(message))?)
             }
             Kind::LeftParen => {
-                let pipe =
-                    self.nested(|p| p.pipeline("parenthesized pipeline", Kind::RightParen))?;
+                let pipe = self.nested(|p| p.pipeline("parenthesized pipeline", Kind::RightParen))?;
                 let (pos, kind) = (pipe.pos, ExprKind::Pipe(Box::new(pipe)));
-                return Ok(Some(Expr {
-                    pos,
-                    start: pos,
-                    kind,
-                }));
+                return Ok(Some(Expr { pos, start: pos, kind }));
             }
             Kind::Str | Kind::RawStr => {
                 let value = unquote(token.text).ok_or_else(|| self.error("invalid syntax"))?;
-                ExprKind::Str {
-                    literal: token.text.into(),
-                    value: string_value(value),
-                }
+                ExprKind::Str { literal: token.text.into(), value: string_value(value) }
             }
             _ => {
                 self.back();
                 return Ok(None);
             }
         };
-        Ok(Some(Expr {
-            pos: token.pos,
-            start: token.pos,
-            kind,
-        }))
+        Ok(Some(Expr { pos: token.pos, start: token.pos, kind }))
     }
 
     fn function(&self, token: &Token<'_>) -> Parsed<Word> {
         let Some(entry) = self.functions.get(token.text) else {
-            let error = self.error(format!(
-                "function {} not defined",
-                quote(token.text.as_bytes())
-            ));
+            let error = self.error(format!("function {} not defined", quote(token.text.as_bytes())));
             return Err(error
                 .pointing_at(token.pos, token.text.len())
                 .did_you_mean(self.functions.closest(token.text)));
@@ -629,30 +560,17 @@ impl<'s> Parser<'s> {
             "call" => Special::Call,
             _ => Special::None,
         };
-        Ok(Word {
-            entry: *entry,
-            special,
-        })
+        Ok(Word { entry: *entry, special })
     }
 
     fn use_variable(&mut self, token: &Token<'s>) -> Parsed<Variable> {
-        if self
-            .scope
-            .variables
-            .iter()
-            .any(|name| **name == *token.text)
-        {
+        if self.scope.variables.iter().any(|name| **name == *token.text) {
             return Ok(self.variable(token));
         }
         let known = self.scope.variables.iter().map(|name| &**name);
         let near = crate::function::closest(token.text, known.filter(|name| *name != "$"));
-        let error = self.error(format!(
-            "undefined variable {}",
-            quote(token.text.as_bytes())
-        ));
-        Err(error
-            .pointing_at(token.pos, token.text.len())
-            .did_you_mean(near))
+        let error = self.error(format!("undefined variable {}", quote(token.text.as_bytes())));
+        Err(error.pointing_at(token.pos, token.text.len()).did_you_mean(near))
     }
 }
 

@@ -32,14 +32,8 @@ pub(crate) struct Spec {
 /// # Errors
 /// For values deeper or longer than the limits of printing.
 pub(crate) fn sprintf(format: &[u8], args: &[Value]) -> Result<Vec<u8>, PrintError> {
-    let mut printer = Printer {
-        rest: format,
-        args,
-        next: 0,
-        reordered: false,
-        index_ok: true,
-        out: Vec::new(),
-    };
+    let mut printer =
+        Printer { rest: format, args, next: 0, reordered: false, index_ok: true, out: Vec::new() };
     printer.run()?;
     Ok(printer.out)
 }
@@ -147,11 +141,7 @@ impl Printer<'_> {
     }
 
     fn number(&mut self) -> Option<usize> {
-        let digits = self
-            .rest
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count();
+        let digits = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (number, rest) = self.rest.split_at(digits);
         if number.is_empty() {
             return None;
@@ -173,9 +163,7 @@ impl Printer<'_> {
             return false;
         };
         let inner = self.rest.get(1..end).unwrap_or_default();
-        let number = std::str::from_utf8(inner)
-            .ok()
-            .and_then(|text| text.parse::<usize>().ok());
+        let number = std::str::from_utf8(inner).ok().and_then(|text| text.parse::<usize>().ok());
         self.rest = self.rest.get(end + 1..).unwrap_or_default();
         match number.and_then(|number| number.checked_sub(1)) {
             Some(index) if index < self.args.len() => self.next = index,
@@ -239,11 +227,7 @@ impl Printer<'_> {
 
 fn first_char(bytes: &[u8]) -> Option<char> {
     let chunk = bytes.utf8_chunks().next()?;
-    chunk
-        .valid()
-        .chars()
-        .next()
-        .or_else(|| bytes.first().map(|byte| char::from(*byte)))
+    chunk.valid().chars().next().or_else(|| bytes.first().map(|byte| char::from(*byte)))
 }
 
 #[cfg(test)]
@@ -262,22 +246,10 @@ mod tests {
         let v = |n: i64| Value::from(n);
         let six = |n| [n; 6].map(v);
         let ten = |n| [n; 10].map(v);
-        check(
-            "%d|%5d|%-5d|%05d|%+d|% d",
-            &six(42),
-            "42|   42|42   |00042|+42| 42",
-        );
-        check(
-            "%x|%X|%#x|%o|%#o|%O|%b|%c|%q|%U",
-            &ten(65),
-            "41|41|0x41|101|0101|0o101|1000001|A|'A'|U+0041",
-        );
+        check("%d|%5d|%-5d|%05d|%+d|% d", &six(42), "42|   42|42   |00042|+42| 42");
+        check("%x|%X|%#x|%o|%#o|%O|%b|%c|%q|%U", &ten(65), "41|41|0x41|101|0101|0o101|1000001|A|'A'|U+0041");
         check("%.3d|%8.3d|%.0d|", &[v(7), v(-7), v(0)], "007|    -007||");
-        check(
-            "%t|%v",
-            &[Value::from(true), Value::from(false)],
-            "true|false",
-        );
+        check("%t|%v", &[Value::from(true), Value::from(false)], "true|false");
         check(
             "%s|%q|%x|%.2s|%5s|%-5s|",
             &["añb"; 6].map(Value::from),
@@ -286,16 +258,7 @@ mod tests {
         let f = Value::from(1234.5678);
         check(
             "%v|%f|%.2f|%e|%g|%8.1f|%+.1f|%08.2f",
-            &[
-                f.clone(),
-                f.clone(),
-                f.clone(),
-                f.clone(),
-                f.clone(),
-                f.clone(),
-                f.clone(),
-                f,
-            ],
+            &[f.clone(), f.clone(), f.clone(), f.clone(), f.clone(), f.clone(), f.clone(), f],
             "1234.5678|1234.567800|1234.57|1.234568e+03|1234.5678|  1234.6|+1234.6|01234.57",
         );
         check("%d", &[int64(-3)], "-3");
@@ -304,16 +267,9 @@ mod tests {
     #[test]
     fn containers_are_formatted_item_by_item() {
         let list = list_value(vec![Value::from(1.5), "a".into(), nil()]);
-        let map = map_value(Entries::from([
-            ("b".into(), list.clone()),
-            ("a".into(), 1.into()),
-        ]));
+        let map = map_value(Entries::from([("b".into(), list.clone()), ("a".into(), 1.into())]));
         check("%v", std::slice::from_ref(&map), "map[a:1 b:[1.5 a <nil>]]");
-        check(
-            "%s",
-            std::slice::from_ref(&list),
-            "[%!s(float64=1.5) a <nil>]",
-        );
+        check("%s", std::slice::from_ref(&list), "[%!s(float64=1.5) a <nil>]");
         check(
             "%#v",
             &[map],
@@ -328,17 +284,9 @@ mod tests {
         check("%d", &["x".into()], "%!d(string=x)");
         check("%s %d", &[Value::from(1), nil()], "%!s(int=1) %!d(<nil>)");
         check("%s %s", &["a".into()], "a %!s(MISSING)");
-        check(
-            "a",
-            &[1.into(), nil(), "b".into()],
-            "a%!(EXTRA int=1, <nil>, string=b)",
-        );
+        check("a", &[1.into(), nil(), "b".into()], "a%!(EXTRA int=1, <nil>, string=b)");
         check("%", &[], "%!(NOVERB)");
-        check(
-            "100%%|%[3]d|%[x]d",
-            &[1.into()],
-            "100%|%!d(BADINDEX)|%!d(BADINDEX)",
-        );
+        check("100%%|%[3]d|%[x]d", &[1.into()], "100%|%!d(BADINDEX)|%!d(BADINDEX)");
         check("%[2]*[1]d|", &[42.into(), 5.into()], "   42|");
         check("%*d", &["x".into(), 1.into()], "%!(BADWIDTH)1");
         check("%z", &[1.into()], "%!z(int=1)");

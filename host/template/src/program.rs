@@ -94,11 +94,7 @@ impl Program {
     /// The first mistake of the first file that has one.
     pub fn parse_in(dialect: Dialect, sources: &[Source]) -> Result<Self, Error> {
         let (program, mut errors) = Self::parse_all(dialect, sources);
-        if errors.is_empty() {
-            Ok(program)
-        } else {
-            Err(errors.swap_remove(0))
-        }
+        if errors.is_empty() { Ok(program) } else { Err(errors.swap_remove(0)) }
     }
 
     /// Parses what can be parsed, and returns the first mistake of each other file: for a linter.
@@ -111,14 +107,7 @@ impl Program {
                 Err(error) => errors.push(error),
             }
         }
-        (
-            Self {
-                templates: Arc::new(set),
-                dialect,
-                cache: Cache::default(),
-            },
-            errors,
-        )
+        (Self { templates: Arc::new(set), dialect, cache: Cache::default() }, errors)
     }
 
     /// Whether there is a template of that name: a file or a definition.
@@ -137,18 +126,16 @@ impl Program {
     pub fn render(&self, name: &str, dot: &Value, run: &Run<'_>) -> Result<String, Error> {
         let Some(template) = self.templates.get(name) else {
             let quoted = crate::quote::quote(name.as_bytes());
-            let text =
-                format!("template: no template {quoted} associated with template \"{ROOT}\"");
+            let text = format!("template: no template {quoted} associated with template \"{ROOT}\"");
             return Err(Error::without_place(ErrorKind::NoTemplate, text));
         };
         let mut ctx = Ctx::for_program(run, name, self);
         let mut out = Vec::new();
-        let result =
-            crate::stack::grown(|| Frame::execute(&mut ctx, &template, dot.clone(), &mut out));
+        let result = crate::stack::grown(|| Frame::execute(&mut ctx, &template, dot.clone(), &mut out));
         ctx.break_cycles(dot);
         result?;
-        let text = String::from_utf8(out)
-            .unwrap_or_else(|err| String::from_utf8_lossy(err.as_bytes()).into_owned());
+        let text =
+            String::from_utf8(out).unwrap_or_else(|err| String::from_utf8_lossy(err.as_bytes()).into_owned());
         Ok(match self.dialect {
             Dialect::Helm => without_no_value(text),
             Dialect::Plain => text,
@@ -172,11 +159,7 @@ impl Program {
 /// A text as Helm hands it out: Go's text for a missing value never stays, even where the chart's
 /// author wrote it.
 pub(crate) fn without_no_value(text: String) -> String {
-    if text.contains(crate::exec::NO_VALUE) {
-        text.replace(crate::exec::NO_VALUE, "")
-    } else {
-        text
-    }
+    if text.contains(crate::exec::NO_VALUE) { text.replace(crate::exec::NO_VALUE, "") } else { text }
 }
 
 // === impl Set ===
@@ -197,8 +180,7 @@ impl Set {
         if is_blank(&template) && self.own.contains_key(&template.name) {
             return;
         }
-        self.own
-            .insert(Arc::clone(&template.name), Arc::new(template));
+        self.own.insert(Arc::clone(&template.name), Arc::new(template));
     }
 
     /// The templates of a text for `tpl`, to be laid over others.
@@ -206,10 +188,7 @@ impl Set {
     /// # Errors
     /// When the text is no template.
     pub(crate) fn parse_text(text: &str, functions: &Table) -> Result<Self, Error> {
-        let source = Arc::new(Source {
-            name: Arc::from(ROOT),
-            text: Arc::from(text),
-        });
+        let source = Arc::new(Source { name: Arc::from(ROOT), text: Arc::from(text) });
         let mut set = Self::default();
         for template in parse(&source, &source.name, functions)? {
             set.add(template);
@@ -220,17 +199,9 @@ impl Set {
     /// These templates over others. A text that defines nothing costs one entry.
     pub(crate) fn over(&self, under: &Arc<Self>) -> Self {
         let keep = |template: &Template| !is_blank(template) || under.get(&template.name).is_none();
-        let own = self
-            .own
-            .iter()
-            .filter(|(name, template)| &***name == ROOT || keep(template));
-        let own = own
-            .map(|(name, template)| (Arc::clone(name), Arc::clone(template)))
-            .collect();
-        Self {
-            own,
-            under: Some(Arc::clone(under)),
-        }
+        let own = self.own.iter().filter(|(name, template)| &***name == ROOT || keep(template));
+        let own = own.map(|(name, template)| (Arc::clone(name), Arc::clone(template))).collect();
+        Self { own, under: Some(Arc::clone(under)) }
     }
 }
 

@@ -77,11 +77,7 @@ pub(crate) fn is_print(c: char) -> bool {
 /// Go's `%#U`: `U+0021 '!'`.
 pub(crate) fn unicode(c: char) -> String {
     let code = u32::from(c);
-    if is_print(c) {
-        format!("U+{code:04X} '{c}'")
-    } else {
-        format!("U+{code:04X}")
-    }
+    if is_print(c) { format!("U+{code:04X} '{c}'") } else { format!("U+{code:04X}") }
 }
 
 /// The bytes a Go string literal stands for; `None` where Go says `invalid syntax`.
@@ -133,9 +129,7 @@ fn unescape<'s>(text: &'s str, mark: char, out: &mut Vec<u8>) -> Option<&'s str>
     let rest = chars.as_str();
     match c {
         'x' => number(rest, 2, 16).and_then(|(code, rest)| push_byte(code, out).map(|()| rest)),
-        '0'..='7' => {
-            number(text, 3, 8).and_then(|(code, rest)| push_byte(code, out).map(|()| rest))
-        }
+        '0'..='7' => number(text, 3, 8).and_then(|(code, rest)| push_byte(code, out).map(|()| rest)),
         'u' => number(rest, 4, 16).and_then(|(code, rest)| push_char(code, out).map(|()| rest)),
         'U' => number(rest, 8, 16).and_then(|(code, rest)| push_char(code, out).map(|()| rest)),
         _ => {
@@ -203,15 +197,7 @@ mod tests {
 
     #[test]
     fn bad_literals_are_refused() {
-        for literal in [
-            r#""\q""#,
-            r#""\x4""#,
-            r#""\'""#,
-            r#""a"b""#,
-            "\"\n\"",
-            r#""\ud800""#,
-            "`a`b`",
-        ] {
+        for literal in [r#""\q""#, r#""\x4""#, r#""\'""#, r#""a"b""#, "\"\n\"", r#""\ud800""#, "`a`b`"] {
             assert_eq!(unquote(literal), None, "{literal}");
         }
         assert_eq!(unquote_char("'ab'"), None);

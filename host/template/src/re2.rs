@@ -57,10 +57,8 @@ pub fn compile(pattern: &str, size_limit: usize) -> Result<Regex, Error> {
     if let Some(regex) = lock().get(&key) {
         return Ok(regex.clone());
     }
-    let regex = RegexBuilder::new(&rewrite(pattern)?)
-        .size_limit(size_limit)
-        .build()
-        .map_err(|err| match err {
+    let regex =
+        RegexBuilder::new(&rewrite(pattern)?).size_limit(size_limit).build().map_err(|err| match err {
             regex::Error::CompiledTooBig(_) => Error::TooLarge(size_limit),
             err => Error::Unsupported(Box::new(err)),
         })?;
@@ -78,13 +76,7 @@ fn lock() -> std::sync::MutexGuard<'static, HashMap<String, Regex>> {
 
 /// The pattern in the crate's notation.
 pub(crate) fn rewrite(pattern: &str) -> Result<String, Error> {
-    let mut writer = Writer {
-        pattern,
-        rest: pattern,
-        out: String::new(),
-        open: 0,
-        last: Last::Nothing,
-    };
+    let mut writer = Writer { pattern, rest: pattern, out: String::new(), open: 0, last: Last::Nothing };
     while let Some(c) = writer.rest.chars().next() {
         writer.one(c)?;
     }
@@ -163,8 +155,7 @@ impl<'p> Writer<'p> {
     }
 
     fn literal(&mut self, c: char) {
-        self.out
-            .push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
+        self.out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
         self.skip(c.len_utf8());
         self.last = Last::Item;
     }
@@ -200,18 +191,12 @@ impl<'p> Writer<'p> {
             return self.named();
         }
         let Some(end) = self.rest.find([':', ')']) else {
-            return Err(syntax(
-                "invalid or unsupported Perl syntax",
-                flag_fault(self.rest),
-            ));
+            return Err(syntax("invalid or unsupported Perl syntax", flag_fault(self.rest)));
         };
         let flags = self.rest.get(2..end).unwrap_or_default();
         let through = self.rest.get(..=end).unwrap_or_default();
         if !are_flags(flags) {
-            return Err(syntax(
-                "invalid or unsupported Perl syntax",
-                flag_fault(through),
-            ));
+            return Err(syntax("invalid or unsupported Perl syntax", flag_fault(through)));
         }
         if through.ends_with(')') {
             self.open -= 1;
@@ -237,11 +222,7 @@ impl<'p> Writer<'p> {
         }
         let group = format!("(?P<{name}>");
         // Go takes a name twice and means the first group that took part; the crate takes it once.
-        self.out.push_str(if self.out.contains(&group) {
-            "("
-        } else {
-            &group
-        });
+        self.out.push_str(if self.out.contains(&group) { "(" } else { &group });
         self.skip(end + 1);
         self.last = Last::Nothing;
         Ok(())
@@ -257,11 +238,7 @@ impl<'p> Writer<'p> {
     }
 
     fn repeat(&mut self, len: usize) -> Result<(), Error> {
-        let lazy = usize::from(
-            self.rest
-                .get(len..)
-                .is_some_and(|rest| rest.starts_with('?')),
-        );
+        let lazy = usize::from(self.rest.get(len..).is_some_and(|rest| rest.starts_with('?')));
         let operator = self.rest.get(..len + lazy).unwrap_or_default();
         match self.last {
             Last::Nothing => {
@@ -320,9 +297,7 @@ fn flag_fault(group: &str) -> &str {
     let after = group.get(2..).unwrap_or_default();
     let fault = after.find(|c| !matches!(c, 'i' | 'm' | 's' | 'U' | '-'));
     let fault = fault.and_then(|at| Some((at, after.get(at..)?.chars().next()?)));
-    fault
-        .and_then(|(at, c)| group.get(..2 + at + c.len_utf8()))
-        .unwrap_or(group)
+    fault.and_then(|(at, c)| group.get(..2 + at + c.len_utf8())).unwrap_or(group)
 }
 
 #[cfg(test)]
@@ -395,9 +370,6 @@ mod tests {
     #[test]
     fn a_pattern_that_grows_too_large_is_refused() {
         let pattern = "(((a{100}){100}){100})";
-        assert!(matches!(
-            compile(pattern, 1 << 20),
-            Err(Error::TooLarge(_) | Error::Syntax(..))
-        ));
+        assert!(matches!(compile(pattern, 1 << 20), Err(Error::TooLarge(_) | Error::Syntax(..))));
     }
 }

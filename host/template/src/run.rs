@@ -122,9 +122,6 @@ impl<'a> Run<'a> {
 impl fmt::Debug for Run<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The seed makes passwords: it is no text for a log.
-        f.debug_struct("Run")
-            .field("limits", &self.limits)
-            .field("time", &self.time)
-            .finish()
+        f.debug_struct("Run").field("limits", &self.limits).field("time", &self.time).finish()
     }
 }

@@ -114,11 +114,8 @@ impl Version {
         if text.len() > MAX_VERSION {
             return Err(Error::VersionTooLong);
         }
-        let parts = scan(text, 0, is_digit)
-            .filter(|parts| parts.end == text.len())
-            .ok_or(Error::Version)?;
-        let number =
-            |range: Option<&Range<usize>>| range.map_or(Ok(0), |range| segment(part(text, range)));
+        let parts = scan(text, 0, is_digit).filter(|parts| parts.end == text.len()).ok_or(Error::Version)?;
+        let number = |range: Option<&Range<usize>>| range.map_or(Ok(0), |range| segment(part(text, range)));
         let optional =
             |range: Option<&Range<usize>>| range.map(|range| part(text, range)).unwrap_or_default();
         let pre = optional(parts.pre.as_ref());
@@ -141,9 +138,7 @@ impl Version {
         if text.len() > MAX_VERSION {
             return Err(Error::VersionTooLong);
         }
-        let parts = scan(text, 0, is_digit)
-            .filter(|parts| parts.end == text.len())
-            .ok_or(Error::Version)?;
+        let parts = scan(text, 0, is_digit).filter(|parts| parts.end == text.len()).ok_or(Error::Version)?;
         let (Some(minor), Some(patch)) = (&parts.minor, &parts.patch) else {
             return Err(Error::Version);
         };
@@ -151,10 +146,7 @@ impl Version {
             return Err(Error::Version);
         }
         let numbers = [&parts.major, minor, patch].map(|range| part(text, range));
-        if numbers
-            .iter()
-            .any(|number| number.len() > 1 && number.starts_with('0'))
-        {
+        if numbers.iter().any(|number| number.len() > 1 && number.starts_with('0')) {
             return Err(Error::LeadingZero);
         }
         Self::parse(text)
@@ -216,9 +208,7 @@ impl fmt::Display for Version {
 
 impl Ord for Version {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.numbers()
-            .cmp(&other.numbers())
-            .then_with(|| compare_pre(&self.pre, &other.pre))
+        self.numbers().cmp(&other.numbers()).then_with(|| compare_pre(&self.pre, &other.pre))
     }
 }
 
@@ -253,10 +243,7 @@ impl Constraint {
         if alternatives.len() > MAX_GROUPS {
             return Err(Error::TooManyGroups);
         }
-        let groups = alternatives
-            .into_iter()
-            .map(Group::parse)
-            .collect::<Result<_, _>>()?;
+        let groups = alternatives.into_iter().map(Group::parse).collect::<Result<_, _>>()?;
         Ok(Self { groups })
     }
 
@@ -288,21 +275,13 @@ impl Group {
                 return Err(improper());
             }
         }
-        let with_pre = comparisons
-            .iter()
-            .any(|comparison| !comparison.version.pre.is_empty());
-        Ok(Self {
-            comparisons,
-            with_pre,
-        })
+        let with_pre = comparisons.iter().any(|comparison| !comparison.version.pre.is_empty());
+        Ok(Self { comparisons, with_pre })
     }
 
     fn matches(&self, version: &Version) -> bool {
         (version.pre.is_empty() || self.with_pre)
-            && self
-                .comparisons
-                .iter()
-                .all(|comparison| comparison.matches(version))
+            && self.comparisons.iter().all(|comparison| comparison.matches(version))
     }
 }
 
@@ -364,9 +343,7 @@ impl Comparison {
         match self.open {
             Open::Nothing | Open::Major => *version > self.version,
             Open::Minor => version.major > self.version.major,
-            Open::Patch => {
-                (version.major, version.minor) > (self.version.major, self.version.minor)
-            }
+            Open::Patch => (version.major, version.minor) > (self.version.major, self.version.minor),
         }
     }
 
@@ -428,11 +405,7 @@ impl Parts {
     fn spell(&self, text: &str, whole: Range<usize>) -> (String, Open) {
         let wild = |range: &Range<usize>| matches!(part(text, range), "x" | "X" | "*");
         let open = |range: &Option<Range<usize>>| range.as_ref().is_none_or(&wild);
-        let pre = self
-            .pre
-            .as_ref()
-            .map(|range| format!("-{}", part(text, range)))
-            .unwrap_or_default();
+        let pre = self.pre.as_ref().map(|range| format!("-{}", part(text, range))).unwrap_or_default();
         let major = part(text, &self.major);
         if wild(&self.major) {
             return (format!("0.0.0{pre}"), Open::Major);
@@ -456,17 +429,10 @@ fn rewrite_ranges(text: &str) -> String {
     let mut at = 0;
     while at < text.len() {
         if let Some((low, high, end)) = scan_range(text, at) {
-            rewritten.push_str(&format!(
-                ">= {}, <= {} ",
-                part(text, &low),
-                part(text, &high)
-            ));
+            rewritten.push_str(&format!(">= {}, <= {} ", part(text, &low), part(text, &high)));
             at = end;
         } else {
-            let width = text
-                .get(at..)
-                .and_then(|rest| rest.chars().next())
-                .map_or(1, char::len_utf8);
+            let width = text.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
             rewritten.push_str(part(text, &(at..at + width)));
             at += width;
         }
@@ -492,18 +458,10 @@ fn scan_range(text: &str, at: usize) -> Option<(Range<usize>, Range<usize>, usiz
 
 /// The parts of what looks like a version at `at`, the longest that fits.
 fn scan(text: &str, at: usize, digit: fn(u8) -> bool) -> Option<Parts> {
-    let start = if byte(text, at) == Some(b'v') {
-        at + 1
-    } else {
-        at
-    };
+    let start = if byte(text, at) == Some(b'v') { at + 1 } else { at };
     let major = run(text, start, digit)?;
     let after_dot = |at: usize| {
-        if byte(text, at) == Some(b'.') {
-            run(text, at + 1, digit)
-        } else {
-            None
-        }
+        if byte(text, at) == Some(b'.') { run(text, at + 1, digit) } else { None }
     };
     let minor = after_dot(major.end);
     let patch = minor.as_ref().and_then(|minor| after_dot(minor.end));
@@ -512,14 +470,7 @@ fn scan(text: &str, at: usize, digit: fn(u8) -> bool) -> Option<Parts> {
     end = pre.as_ref().map_or(end, |pre| pre.end);
     let metadata = identifiers(text, end, b'+');
     end = metadata.as_ref().map_or(end, |metadata| metadata.end);
-    Some(Parts {
-        major,
-        minor,
-        patch,
-        pre,
-        metadata,
-        end,
-    })
+    Some(Parts { major, minor, patch, pre, metadata, end })
 }
 
 /// Dotted identifiers behind `mark`.
@@ -541,18 +492,12 @@ fn identifiers(text: &str, at: usize, mark: u8) -> Option<Range<usize>> {
 /// The longest run of bytes from `at` that fit; nothing when the first does not.
 fn run(text: &str, at: usize, fits: fn(u8) -> bool) -> Option<Range<usize>> {
     let rest = text.as_bytes().get(at..)?;
-    let length = rest
-        .iter()
-        .position(|byte| !fits(*byte))
-        .unwrap_or(rest.len());
+    let length = rest.iter().position(|byte| !fits(*byte)).unwrap_or(rest.len());
     (length > 0).then(|| at..at + length)
 }
 
 fn skip_space(text: &str, at: usize) -> usize {
-    run(text, at, |byte| {
-        matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c)
-    })
-    .map_or(at, |space| space.end)
+    run(text, at, |byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c)).map_or(at, |space| space.end)
 }
 
 fn byte(text: &str, at: usize) -> Option<u8> {
@@ -582,18 +527,12 @@ fn is_identifier(byte: u8) -> bool {
 }
 
 fn segment(digits: &str) -> Result<u64, Error> {
-    digits
-        .parse()
-        .map_err(|_| Error::SegmentTooLarge(digits.to_owned()))
+    digits.parse().map_err(|_| Error::SegmentTooLarge(digits.to_owned()))
 }
 
 fn check_pre(pre: &str) -> Result<(), Error> {
     let zero = |id: &str| id.len() > 1 && id.starts_with('0') && id.bytes().all(is_digit);
-    if pre.split('.').any(zero) {
-        Err(Error::LeadingZero)
-    } else {
-        Ok(())
-    }
+    if pre.split('.').any(zero) { Err(Error::LeadingZero) } else { Ok(()) }
 }
 
 fn compare_pre(left: &str, right: &str) -> Ordering {
@@ -626,9 +565,7 @@ mod tests {
 
     #[track_caller]
     fn holds(constraint: &str, version: &str) -> bool {
-        Constraint::parse(constraint)
-            .unwrap()
-            .matches(&Version::parse(version).unwrap())
+        Constraint::parse(constraint).unwrap().matches(&Version::parse(version).unwrap())
     }
 
     #[test]
@@ -645,10 +582,7 @@ mod tests {
             ("1.2.3--", "1.2.3--"),
         ] {
             let version = Version::parse(text).unwrap();
-            assert_eq!(
-                (version.to_string().as_str(), version.original()),
-                (printed, text)
-            );
+            assert_eq!((version.to_string().as_str(), version.original()), (printed, text));
         }
     }
 
@@ -663,17 +597,11 @@ mod tests {
             (" 1", Error::Version),
             ("1.x", Error::Version),
             ("1.2.3-01", Error::LeadingZero),
-            (
-                "99999999999999999999.0.0",
-                Error::SegmentTooLarge("99999999999999999999".into()),
-            ),
+            ("99999999999999999999.0.0", Error::SegmentTooLarge("99999999999999999999".into())),
         ] {
             assert_eq!(Version::parse(text).unwrap_err(), error, "{text}");
         }
-        assert_eq!(
-            Version::parse(&"1".repeat(257)).unwrap_err(),
-            Error::VersionTooLong
-        );
+        assert_eq!(Version::parse(&"1".repeat(257)).unwrap_err(), Error::VersionTooLong);
     }
 
     #[test]
@@ -704,15 +632,9 @@ mod tests {
         ];
         for pair in rising.windows(2) {
             let [low, high] = pair else { continue };
-            assert!(
-                Version::parse(low).unwrap() < Version::parse(high).unwrap(),
-                "{low} < {high}"
-            );
+            assert!(Version::parse(low).unwrap() < Version::parse(high).unwrap(), "{low} < {high}");
         }
-        assert_eq!(
-            Version::parse("v1.5").unwrap(),
-            Version::parse("1.5.0+meta").unwrap()
-        );
+        assert_eq!(Version::parse("v1.5").unwrap(), Version::parse("1.5.0+meta").unwrap());
     }
 
     /// Answers of Masterminds/semver 3.5.
@@ -796,11 +718,7 @@ mod tests {
             ("*-0", "1.0.0-rc1", true),
             (">0.0.0-0", "1.0.0-rc1", true),
         ] {
-            assert_eq!(
-                holds(constraint, version),
-                expected,
-                "{version} in {constraint}"
-            );
+            assert_eq!(holds(constraint, version), expected, "{version} in {constraint}");
         }
     }
 
@@ -827,17 +745,8 @@ mod tests {
         ] {
             assert!(Constraint::parse(text).is_err(), "{text:?}");
         }
-        assert_eq!(
-            Constraint::parse(&" ".repeat(513)).unwrap_err(),
-            Error::ConstraintTooLong
-        );
-        assert_eq!(
-            Constraint::parse(&["1"; 33].join("||")).unwrap_err(),
-            Error::TooManyGroups
-        );
-        assert_eq!(
-            Constraint::parse("foo").unwrap_err().to_string(),
-            "improper constraint: \"foo\""
-        );
+        assert_eq!(Constraint::parse(&" ".repeat(513)).unwrap_err(), Error::ConstraintTooLong);
+        assert_eq!(Constraint::parse(&["1"; 33].join("||")).unwrap_err(), Error::TooManyGroups);
+        assert_eq!(Constraint::parse("foo").unwrap_err().to_string(), "improper constraint: \"foo\"");
     }
 }

@@ -117,10 +117,7 @@ pub fn typed_list(items: Vec<Value>, ty: ListType) -> Value {
 
 /// A new `[]string`.
 pub fn string_list<S: Into<Value>>(items: impl IntoIterator<Item = S>) -> Value {
-    typed_list(
-        items.into_iter().map(Into::into).collect(),
-        ListType::Strings,
-    )
+    typed_list(items.into_iter().map(Into::into).collect(), ListType::Strings)
 }
 
 /// A new `[]byte`.
@@ -201,10 +198,7 @@ fn has_items(value: &Value) -> bool {
 impl Map {
     /// A map with these entries.
     pub fn new(entries: Entries, ty: MapType) -> Self {
-        Self {
-            entries: RwLock::new(entries),
-            ty,
-        }
+        Self { entries: RwLock::new(entries), ty }
     }
 
     /// The Go type of the map.
@@ -263,10 +257,7 @@ impl Map {
     /// A copy of the entries as they are now (values stay shared): take it before running anything
     /// that may change the map.
     pub fn snapshot(&self) -> Vec<(Arc<str>, Value)> {
-        self.read()
-            .iter()
-            .map(|(k, v)| (Arc::clone(k), v.clone()))
-            .collect()
+        self.read().iter().map(|(k, v)| (Arc::clone(k), v.clone())).collect()
     }
 
     /// The entries for reading; hold it shortly and call nothing that could write the map.
@@ -282,10 +273,7 @@ impl Map {
 
 impl<K: Into<Arc<str>>> FromIterator<(K, Value)> for Map {
     fn from_iter<I: IntoIterator<Item = (K, Value)>>(entries: I) -> Self {
-        Self::new(
-            entries.into_iter().map(|(k, v)| (k.into(), v)).collect(),
-            MapType::Any,
-        )
+        Self::new(entries.into_iter().map(|(k, v)| (k.into(), v)).collect(), MapType::Any)
     }
 }
 
@@ -319,10 +307,7 @@ impl Object for Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        let entries = self
-            .entries
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
+        let entries = self.entries.get_mut().unwrap_or_else(PoisonError::into_inner);
         if entries.values().any(is_container) {
             unravel(std::mem::take(entries).into_values().collect());
         }
@@ -380,10 +365,7 @@ fn unravel(mut pending: Vec<Value>) {
         if let Some(map) = value.downcast_object::<Map>() {
             drop(value);
             if let Some(mut map) = Arc::into_inner(map) {
-                let entries = map
-                    .entries
-                    .get_mut()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let entries = map.entries.get_mut().unwrap_or_else(PoisonError::into_inner);
                 pending.extend(std::mem::take(entries).into_values());
             }
         } else if let Some(list) = value.downcast_object::<List>() {
@@ -427,8 +409,6 @@ fn address(object: &DynObject) -> Option<*const ()> {
     if let Some(map) = object.downcast_ref::<Map>() {
         Some(std::ptr::from_ref(map).cast())
     } else {
-        object
-            .downcast_ref::<List>()
-            .map(|list| std::ptr::from_ref(list).cast())
+        object.downcast_ref::<List>().map(|list| std::ptr::from_ref(list).cast())
     }
 }

@@ -42,9 +42,7 @@ pub fn load(text: &str, name: &str) -> Result<Value, Error> {
 /// # Errors
 /// As [`load`], for the first document that fails.
 pub fn load_all(text: &str, name: &str) -> Result<Vec<Value>, Error> {
-    Documents::new(text, name)
-        .map(|document| build(&document?, &GoValues, name))
-        .collect()
+    Documents::new(text, name).map(|document| build(&document?, &GoValues, name)).collect()
 }
 
 /// The first document as JSON, integers kept: for manifests. `null` when the text has none.
@@ -64,9 +62,7 @@ pub fn load_json(text: &str) -> Result<serde_json::Value, Error> {
 /// As [`load`], for the first document that fails.
 pub fn load_json_all(text: &str, name: &str) -> Result<Vec<(u64, serde_json::Value)>, Error> {
     let documents = Documents::new(text, name);
-    documents
-        .map(|document| json_at_line(&document?, name))
-        .collect()
+    documents.map(|document| json_at_line(&document?, name)).collect()
 }
 
 fn json_at_line(document: &Document, name: &str) -> Result<(u64, serde_json::Value), Error> {

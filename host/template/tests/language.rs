@@ -24,12 +24,9 @@ fn dot() -> Value {
 }
 
 fn answer(text: &str) -> String {
-    let source = Source {
-        name: FILE.into(),
-        text: text.into(),
-    };
-    let result = Program::parse(&[source])
-        .and_then(|program| program.render(FILE, &dot(), &Run::new(&NoCluster)));
+    let source = Source { name: FILE.into(), text: text.into() };
+    let result =
+        Program::parse(&[source]).and_then(|program| program.render(FILE, &dot(), &Run::new(&NoCluster)));
     match result {
         Ok(out) => out,
         Err(err) => format!("ERROR {err}\n{err:#}"),

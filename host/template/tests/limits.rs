@@ -1,11 +1,7 @@
 //! Charts are untrusted: every way to make a render endless or huge ends in an error that names the
 //! limit, on the stack of an ordinary thread.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "tests stop at the first surprise"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,10 +10,7 @@ use pintle_template::value::{Entries, Value, list_value, map_value};
 use pintle_template::{Error, ErrorKind, Limits, NoCluster, Program, Run, Source};
 
 fn program(text: &str) -> Result<Program, Error> {
-    let source = Source {
-        name: "t".into(),
-        text: text.into(),
-    };
+    let source = Source { name: "t".into(), text: text.into() };
     Program::parse(&[source])
 }
 
@@ -27,10 +20,7 @@ fn render(text: &str, dot: &Value, run: &Run<'_>) -> Result<String, Error> {
 
 /// The error of a program that sees an empty map.
 fn error(text: &str, limits: Limits) -> Error {
-    let run = Run {
-        limits,
-        ..Run::new(&NoCluster)
-    };
+    let run = Run { limits, ..Run::new(&NoCluster) };
     match render(text, &map_value(Entries::new()), &run) {
         Ok(out) => panic!("no error but {} bytes", out.len()),
         Err(err) => err,
@@ -39,53 +29,35 @@ fn error(text: &str, limits: Limits) -> Error {
 
 /// A map within a map, so many deep.
 fn nested(depth: usize) -> Value {
-    (0..depth).fold(map_value(Entries::new()), |inner, _| {
-        map_value(Entries::from([("next".into(), inner)]))
-    })
+    (0..depth).fold(map_value(Entries::new()), |inner, _| map_value(Entries::from([("next".into(), inner)])))
 }
 
 fn small() -> Limits {
-    Limits {
-        steps: 10_000,
-        output: 1_000,
-        ..Limits::default()
-    }
+    Limits { steps: 10_000, output: 1_000, ..Limits::default() }
 }
 
 #[test]
 fn a_thousand_nested_includes_work() {
-    let text = r#"{{ define "r" }}{{ if .next }}{{ include "r" .next }}{{ end }}x{{ end }}{{ include "r" . }}"#;
+    let text =
+        r#"{{ define "r" }}{{ if .next }}{{ include "r" .next }}{{ end }}x{{ end }}{{ include "r" . }}"#;
     let out = render(text, &nested(1_001), &Run::new(&NoCluster)).unwrap();
     assert_eq!(out.len(), 1_001);
     let err = render(text, &nested(1_002), &Run::new(&NoCluster)).unwrap_err();
     let text = err.to_string();
-    assert!(
-        text.contains("nested reference name: r: unable to execute template"),
-        "{text}"
-    );
+    assert!(text.contains("nested reference name: r: unable to execute template"), "{text}");
     assert!(text.contains("limit include depth 1000"), "{text}");
-    assert!(
-        text.len() < 5_000,
-        "a chain of a thousand is cut: {}",
-        text.len()
-    );
+    assert!(text.len() < 5_000, "a chain of a thousand is cut: {}", text.len());
 }
 
 #[test]
 fn endless_recursion_names_its_limit() {
     let cases = [
-        (
-            r#"{{ define "r" }}{{ include "r" . }}{{ end }}{{ include "r" . }}"#,
-            "include depth",
-        ),
+        (r#"{{ define "r" }}{{ include "r" . }}{{ end }}{{ include "r" . }}"#, "include depth"),
         (
             r#"{{ define "a" }}{{ include "b" . }}{{ end }}{{ define "b" }}{{ include "a" . }}{{ end }}{{ include "a" . }}"#,
             "include depth",
         ),
-        (
-            r#"{{ define "r" }}{{ template "r" . }}{{ end }}{{ template "r" . }}"#,
-            "template depth",
-        ),
+        (r#"{{ define "r" }}{{ template "r" . }}{{ end }}{{ template "r" . }}"#, "template depth"),
         (
             r#"{{ define "r" }}{{ tpl "{{ template \"r\" . }}" . }}{{ end }}{{ template "r" . }}"#,
             "template depth",
@@ -102,19 +74,10 @@ fn endless_recursion_names_its_limit() {
 fn steps_and_output_are_bounded() {
     let cases = [
         ("{{ range 1000000000 }}{{ end }}", "steps"),
-        (
-            "{{ range 1000 }}{{ range 1000 }}{{ end }}{{ end }}",
-            "steps",
-        ),
+        ("{{ range 1000 }}{{ range 1000 }}{{ end }}{{ end }}", "steps"),
         ("{{ range 1000000 }}0123456789{{ end }}", "output"),
-        (
-            r#"{{ $x := "xxxx" }}{{ range 64 }}{{ $x = printf "%s%s" $x $x }}{{ end }}"#,
-            "output",
-        ),
-        (
-            r#"{{ $x := "xxxx" }}{{ range 64 }}{{ $x = print $x $x }}{{ end }}"#,
-            "output",
-        ),
+        (r#"{{ $x := "xxxx" }}{{ range 64 }}{{ $x = printf "%s%s" $x $x }}{{ end }}"#, "output"),
+        (r#"{{ $x := "xxxx" }}{{ range 64 }}{{ $x = print $x $x }}{{ end }}"#, "output"),
         (
             r#"{{ define "d" }}{{ . }}{{ . }}{{ end }}{{ $x := "xxxx" }}{{ range 64 }}{{ $x = include "d" $x }}{{ end }}"#,
             "output",
@@ -124,10 +87,7 @@ fn steps_and_output_are_bounded() {
     for (text, limit) in cases {
         let err = error(text, small());
         assert_eq!(err.kind(), ErrorKind::Limit(limit), "{text}: {err}");
-        assert!(
-            err.to_string().contains(&format!("limit of {limit} (")),
-            "{err}"
-        );
+        assert!(err.to_string().contains(&format!("limit of {limit} (")), "{err}");
     }
 }
 
@@ -155,20 +115,10 @@ fn values_nested_a_million_deep_are_freed_and_not_printed() {
 
 #[test]
 fn a_text_that_doubles_forty_times_is_not_written() {
-    let doubled = (0..40).fold(Value::from("x"), |half, _| {
-        list_value(vec![half.clone(), half])
-    });
-    for text in [
-        "{{ . }}",
-        "{{ print . }}",
-        r#"{{ printf "%v" . }}"#,
-        r#"{{ printf "%d" . }}"#,
-    ] {
+    let doubled = (0..40).fold(Value::from("x"), |half, _| list_value(vec![half.clone(), half]));
+    for text in ["{{ . }}", "{{ print . }}", r#"{{ printf "%v" . }}"#, r#"{{ printf "%d" . }}"#] {
         let err = render(text, &doubled, &Run::new(&NoCluster)).unwrap_err();
-        assert!(
-            err.to_string().contains("limit value text"),
-            "{text}: {err}"
-        );
+        assert!(err.to_string().contains("limit value text"), "{text}: {err}");
     }
 }
 
@@ -181,20 +131,9 @@ fn a_render_can_be_cancelled() {
             std::thread::sleep(Duration::from_millis(20));
             cancel.store(true, Ordering::Relaxed);
         });
-        let limits = Limits {
-            steps: u64::MAX,
-            ..Limits::default()
-        };
-        let run = Run {
-            limits,
-            cancel: Some(&cancel),
-            ..Run::new(&NoCluster)
-        };
-        render(
-            "{{ range 1000000000000 }}{{ end }}",
-            &Value::UNDEFINED,
-            &run,
-        )
+        let limits = Limits { steps: u64::MAX, ..Limits::default() };
+        let run = Run { limits, cancel: Some(&cancel), ..Run::new(&NoCluster) };
+        render("{{ range 1000000000000 }}{{ end }}", &Value::UNDEFINED, &run)
     });
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Cancelled);
     assert!(started.elapsed() < Duration::from_secs(10));
@@ -204,8 +143,7 @@ fn a_render_can_be_cancelled() {
 fn a_render_needs_no_large_stack() {
     let text = r#"{{ define "r" }}{{ if .next }}{{ with .next }}{{ range $k, $v := . }}{{ end }}{{ (include "r" .) | print (print (print)) }}{{ end }}{{ end }}{{ end }}{{ include "r" . }}"#;
     let thread = std::thread::Builder::new().stack_size(512 << 10);
-    let handle = thread.spawn(move || {
-        render(text, &nested(900), &Run::new(&NoCluster)).map_err(|err| err.to_string())
-    });
+    let handle = thread
+        .spawn(move || render(text, &nested(900), &Run::new(&NoCluster)).map_err(|err| err.to_string()));
     assert_eq!(handle.unwrap().join().unwrap().unwrap(), "");
 }

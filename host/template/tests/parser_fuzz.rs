@@ -74,36 +74,17 @@ const PIECES: &[&str] = &[
 ];
 
 fn dot() -> Value {
-    let list = list_value(vec![
-        Value::from(1),
-        Value::from("x"),
-        Value::from(1.5),
-        Value::from(()),
-    ]);
+    let list = list_value(vec![Value::from(1), Value::from("x"), Value::from(1.5), Value::from(())]);
     map_value(Entries::from([
         ("a".into(), list),
-        (
-            "b".into(),
-            map_value(Entries::from([("c".into(), Value::from("deep"))])),
-        ),
+        ("b".into(), map_value(Entries::from([("c".into(), Value::from("deep"))]))),
     ]))
 }
 
 fn run(text: &str) {
-    let source = Source {
-        name: "t".into(),
-        text: text.into(),
-    };
-    let limits = Limits {
-        steps: 20_000,
-        output: 1 << 20,
-        template_depth: 50,
-        ..Limits::default()
-    };
-    let run = Run {
-        limits,
-        ..Run::new(&NoCluster)
-    };
+    let source = Source { name: "t".into(), text: text.into() };
+    let limits = Limits { steps: 20_000, output: 1 << 20, template_depth: 50, ..Limits::default() };
+    let run = Run { limits, ..Run::new(&NoCluster) };
     for dialect in [Dialect::Helm, Dialect::Plain] {
         let result = Program::parse_in(dialect, std::slice::from_ref(&source))
             .and_then(|program| program.render("t", &dot(), &run));

@@ -2,11 +2,7 @@
 //!
 //! The probes belong to others and lie beside the checkout; without them the test says so.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "tests stop at the first surprise"
-)]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests stop at the first surprise")]
 
 use std::path::PathBuf;
 
@@ -29,9 +25,7 @@ fn probes() -> Option<(Vec<Value>, Vec<String>)> {
     let gold = std::fs::read(folder.join("ygold.json")).ok()?;
     // The values are one JSON array, which is YAML too: the loader under test reads them.
     let values: Vec<serde_json::Value> = serde_json::from_slice(&values).unwrap();
-    let values = values
-        .iter()
-        .map(|value| yaml::json_read::from_json(value.to_string().as_bytes()).unwrap());
+    let values = values.iter().map(|value| yaml::json_read::from_json(value.to_string().as_bytes()).unwrap());
     Some((values.collect(), serde_json::from_slice(&gold).unwrap()))
 }
 
@@ -48,23 +42,12 @@ fn every_probe_is_written_as_helm_writes_it() {
         .filter_map(|(value, gold)| {
             let ours = yaml::emit(value);
             // Where Helm has an error there must be one; `toYaml` shows neither.
-            let ours = ours.unwrap_or_else(|_| {
-                if gold.starts_with("ERR") {
-                    gold.clone()
-                } else {
-                    String::new()
-                }
-            });
+            let ours =
+                ours.unwrap_or_else(|_| if gold.starts_with("ERR") { gold.clone() } else { String::new() });
             (ours != *gold).then(|| format!("{value:?}\n  helm {gold:?}\n  ours {ours:?}"))
         })
         .collect();
-    assert!(
-        wrong.is_empty(),
-        "{} of {} differ:\n{}",
-        wrong.len(),
-        gold.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), gold.len(), wrong.join("\n"));
 }
 
 #[test]

@@ -12,21 +12,13 @@ use std::time::{Duration, Instant};
 use std::{env, fs, io};
 
 #[path = "../../../host/dev/src/binaries.rs"]
-#[allow(
-    dead_code,
-    unreachable_pub,
-    reason = "a library's file, of which a part is used here"
-)]
+#[allow(dead_code, unreachable_pub, reason = "a library's file, of which a part is used here")]
 mod binaries;
 #[path = "../../../host/dev/src/cache.rs"]
 #[allow(unreachable_pub, reason = "a library's file")]
 mod cache;
 #[path = "../../../host/dev/src/guest.rs"]
-#[allow(
-    dead_code,
-    unreachable_pub,
-    reason = "a library's file, of which a part is used here"
-)]
+#[allow(dead_code, unreachable_pub, reason = "a library's file, of which a part is used here")]
 mod guest;
 
 const USAGE: &str = "\
@@ -48,9 +40,7 @@ fn main() -> ExitCode {
         "test" => with_all_built(&mut phases, rest, "test"),
         "bench" => with_all_built(&mut phases, rest, "bench"),
         "guests" => phases.time("guests", build_guests),
-        "kube" => phases.time("control plane", || {
-            build_kube().map(|folder| println!("{folder}"))
-        }),
+        "kube" => phases.time("control plane", || build_kube().map(|folder| println!("{folder}"))),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -98,31 +88,20 @@ fn with_all_built(phases: &mut Phases, rest: &[String], what: &str) -> Result<()
     let folder = folder?;
     let arguments: Vec<&str> = rest.iter().map(String::as_str).collect();
     phases.time(what, || {
-        let command = [
-            &[what, "--workspace", "--no-fail-fast"],
-            arguments.as_slice(),
-        ]
-        .concat();
+        let command = [&[what, "--workspace", "--no-fail-fast"], arguments.as_slice()].concat();
         cargo_with_summary(&command, &[(binaries::BIN_VARIABLE, &folder)])
     })
 }
 
 fn joined(kube: JoinHandle<Result<String, Failure>>) -> Result<String, Failure> {
-    kube.join().unwrap_or_else(|_| {
-        Err(Failure::Why(
-            "the build of the control plane panicked".to_owned(),
-        ))
-    })
+    kube.join().unwrap_or_else(|_| Err(Failure::Why("the build of the control plane panicked".to_owned())))
 }
 
 /// The folder of the control plane's programs.
 fn build_kube() -> Result<String, Failure> {
     let tell = &mut |line: &str| say(&format!("control plane: {line}"));
     let built = binaries::ensure(tell).map_err(|error| Failure::of(&error))?;
-    let folder = built
-        .path(binaries::Tool::Apiserver)
-        .parent()
-        .unwrap_or(Path::new("."));
+    let folder = built.path(binaries::Tool::Apiserver).parent().unwrap_or(Path::new("."));
     Ok(folder.display().to_string())
 }
 
@@ -155,11 +134,7 @@ fn root() -> PathBuf {
 
 fn cargo_command(arguments: &[&str], variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command
-        .args(arguments)
-        .current_dir(root())
-        .envs(variables.iter().copied())
-        .stdin(Stdio::null());
+    command.args(arguments).current_dir(root()).envs(variables.iter().copied()).stdin(Stdio::null());
     command
 }
 
@@ -176,10 +151,7 @@ fn cargo(arguments: &[&str], variables: &[(&str, &str)]) -> Result<(), Failure> 
 /// the binaries they are of.
 fn cargo_with_summary(arguments: &[&str], variables: &[(&str, &str)]) -> Result<(), Failure> {
     say(&format!("cargo {}", arguments.join(" ")));
-    let spawned = cargo_command(arguments, variables)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
+    let spawned = cargo_command(arguments, variables).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = spawned.map_err(|error| Failure::of(&error))?;
     let summary = Mutex::new(Summary::default());
     thread::scope(|scope| {
@@ -200,21 +172,14 @@ fn cargo_with_summary(arguments: &[&str], variables: &[(&str, &str)]) -> Result<
     });
     let status = child.wait().map_err(|error| Failure::of(&error))?;
     lock(&summary).print();
-    if status.success() {
-        Ok(())
-    } else {
-        Err(Failure::Told)
-    }
+    if status.success() { Ok(()) } else { Err(Failure::Told) }
 }
 
 fn each_line(from: impl io::Read, mut with: impl FnMut(&str)) {
     use io::BufRead;
     let mut reader = io::BufReader::new(from);
     let mut line = Vec::new();
-    while reader
-        .read_until(b'\n', &mut line)
-        .is_ok_and(|read| read > 0)
-    {
+    while reader.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
         with(String::from_utf8_lossy(&line).trim_end_matches('\n'));
         line.clear();
     }
@@ -237,8 +202,7 @@ impl Summary {
     fn running(&mut self, line: &str) {
         let line = line.trim_start();
         if line.starts_with("Running ") || line.starts_with("Doc-tests ") {
-            self.binaries
-                .push(line.split(" (").next().unwrap_or(line).to_owned());
+            self.binaries.push(line.split(" (").next().unwrap_or(line).to_owned());
         }
     }
 
@@ -260,11 +224,7 @@ impl Summary {
     fn lines(&self) -> Vec<String> {
         let unnamed = "a test binary".to_owned();
         let names = self.binaries.iter().chain(std::iter::repeat(&unnamed));
-        let named = self
-            .results
-            .iter()
-            .zip(names)
-            .map(|(result, name)| format!("{result} [{name}]"));
+        let named = self.results.iter().zip(names).map(|(result, name)| format!("{result} [{name}]"));
         self.failed.iter().cloned().chain(named).collect()
     }
 }
@@ -282,11 +242,8 @@ impl Phases {
     }
 
     fn print(&self) {
-        let all: Vec<String> = self
-            .0
-            .iter()
-            .map(|(name, took)| format!("{name} {:.1} s", took.as_secs_f32()))
-            .collect();
+        let all: Vec<String> =
+            self.0.iter().map(|(name, took)| format!("{name} {:.1} s", took.as_secs_f32())).collect();
         // Standard output ends with the runner's summary.
         eprintln!("xtask: {}", all.join(", "));
     }
@@ -312,19 +269,12 @@ mod tests {
         summary.printed("test result: ok. 0 passed");
         let lines = summary.lines();
         assert_eq!(lines[0], "test two ... FAILED");
-        assert_eq!(
-            lines[1],
-            "test result: FAILED. 1 passed; 1 failed [Running unittests src/lib.rs]"
-        );
+        assert_eq!(lines[1], "test result: FAILED. 1 passed; 1 failed [Running unittests src/lib.rs]");
         assert_eq!(lines[2], "test result: ok. 0 passed [Doc-tests a]");
     }
 
     #[test]
     fn every_rust_plugin_of_the_workspace_is_a_guest() {
-        assert!(
-            guest_names(&root().join("plugins"))
-                .unwrap()
-                .contains(&"driver-loaded".to_owned())
-        );
+        assert!(guest_names(&root().join("plugins")).unwrap().contains(&"driver-loaded".to_owned()));
     }
 }

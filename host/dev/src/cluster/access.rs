@@ -23,18 +23,12 @@ pub struct User {
 impl User {
     /// A user who may do everything.
     pub fn admin(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            groups: vec![ADMIN_GROUP.to_owned()],
-        }
+        Self { name: name.into(), groups: vec![ADMIN_GROUP.to_owned()] }
     }
 
     /// A user who may do what RBAC objects allow.
     pub fn plain(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            groups: Vec::new(),
-        }
+        Self { name: name.into(), groups: Vec::new() }
     }
 }
 
@@ -47,21 +41,14 @@ pub(crate) struct Credential {
 
 impl Credential {
     pub(crate) fn new(user: User) -> io::Result<Self> {
-        Ok(Self {
-            user,
-            token: pki::random_token()?,
-        })
+        Ok(Self { user, token: pki::random_token()? })
     }
 }
 
 /// Lines `token,name,uid,"group,group"` as `--token-auth-file` wants them.
 pub(crate) fn token_file(credentials: &[Credential]) -> String {
     let line = |Credential { user, token }: &Credential| {
-        format!(
-            "{token},{name},{name},\"{groups}\"\n",
-            name = user.name,
-            groups = user.groups.join(",")
-        )
+        format!("{token},{name},{name},\"{groups}\"\n", name = user.name, groups = user.groups.join(","))
     };
     credentials.iter().map(line).collect()
 }
@@ -83,18 +70,14 @@ impl Endpoint {
         let url = self.url().parse::<http::Uri>().map_err(io::Error::other)?;
         let mut config = kube::Config::new(url);
         config.root_cert = Some(vec![decode_pem(&fs::read_to_string(&self.authority)?)?]);
-        config.auth_info = AuthInfo {
-            token: Some(token.into()),
-            ..AuthInfo::default()
-        };
+        config.auth_info = AuthInfo { token: Some(token.into()), ..AuthInfo::default() };
         Ok(config)
     }
 
     /// The text of a kubeconfig file for the bearer of `token`, with nothing outside the file needed.
     pub(crate) fn kubeconfig(&self, user: &str, token: &str) -> io::Result<String> {
         use base64::Engine;
-        let authority =
-            base64::engine::general_purpose::STANDARD.encode(fs::read(&self.authority)?);
+        let authority = base64::engine::general_purpose::STANDARD.encode(fs::read(&self.authority)?);
         let document = serde_json::json!({
             "apiVersion": "v1",
             "kind": "Config",
@@ -111,21 +94,12 @@ impl Endpoint {
 
     /// Writes a kubeconfig file that only its owner can read.
     pub(crate) fn write_kubeconfig(&self, path: &Path, credential: &Credential) -> io::Result<()> {
-        pki::write_secret(
-            path,
-            &self.kubeconfig(&credential.user.name, &credential.token)?,
-        )
+        pki::write_secret(path, &self.kubeconfig(&credential.user.name, &credential.token)?)
     }
 }
 
 fn decode_pem(text: &str) -> io::Result<Vec<u8>> {
     use base64::Engine;
-    let body: String = text
-        .lines()
-        .filter(|line| !line.starts_with("-----"))
-        .map(str::trim)
-        .collect();
-    base64::engine::general_purpose::STANDARD
-        .decode(body)
-        .map_err(io::Error::other)
+    let body: String = text.lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect();
+    base64::engine::general_purpose::STANDARD.decode(body).map_err(io::Error::other)
 }

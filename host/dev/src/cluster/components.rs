@@ -77,8 +77,7 @@ impl Layout {
 
     /// The kubeconfig file of a user; characters that mean something in a path are replaced.
     pub(crate) fn kubeconfig(&self, user: &str) -> PathBuf {
-        self.root
-            .join(format!("kubeconfig-{}", user.replace([':', '/'], "-")))
+        self.root.join(format!("kubeconfig-{}", user.replace([':', '/'], "-")))
     }
 }
 
@@ -98,21 +97,11 @@ impl Plan<'_> {
     }
 
     pub(crate) fn etcd(&self) -> Command {
-        let Ports {
-            etcd, etcd_peer, ..
-        } = *self.ports;
-        let (client, peer) = (
-            format!("http://127.0.0.1:{etcd}"),
-            format!("http://127.0.0.1:{etcd_peer}"),
-        );
+        let Ports { etcd, etcd_peer, .. } = *self.ports;
+        let (client, peer) = (format!("http://127.0.0.1:{etcd}"), format!("http://127.0.0.1:{etcd_peer}"));
         let mut command = self.command(Tool::Etcd);
         command
-            .args([
-                "--name=pintle",
-                "--unsafe-no-fsync",
-                "--logger=zap",
-                "--log-level=warn",
-            ])
+            .args(["--name=pintle", "--unsafe-no-fsync", "--logger=zap", "--log-level=warn"])
             .args(["--snapshot-count=10000", "--quota-backend-bytes=4294967296"])
             // One member needs no rounds of election: these make it lead 100 ms after its start.
             .args(["--heartbeat-interval=10", "--election-timeout=100"])
@@ -126,9 +115,7 @@ impl Plan<'_> {
     }
 
     pub(crate) fn apiserver(&self) -> Command {
-        let Ports {
-            apiserver, etcd, ..
-        } = *self.ports;
+        let Ports { apiserver, etcd, .. } = *self.ports;
         let (certificate, key) = self.pki.serving();
         let signing = self.pki.service_account_key();
         let checking = self.pki.service_account_public_key();
@@ -139,10 +126,7 @@ impl Plan<'_> {
                 "--advertise-address=127.0.0.1",
                 "--endpoint-reconciler-type=none",
             ])
-            .args([
-                "--service-cluster-ip-range=10.0.0.0/16",
-                "--authorization-mode=Node,RBAC",
-            ])
+            .args(["--service-cluster-ip-range=10.0.0.0/16", "--authorization-mode=Node,RBAC"])
             .args([
                 "--allow-privileged=true",
                 "--profiling=false",
@@ -157,10 +141,7 @@ impl Plan<'_> {
             .arg(flag("service-account-key-file", checking.display()))
             .arg(flag("service-account-signing-key-file", signing.display()))
             .arg(flag("token-auth-file", self.layout.tokens().display()))
-            .arg(flag(
-                "audit-policy-file",
-                self.layout.audit_policy().display(),
-            ))
+            .arg(flag("audit-policy-file", self.layout.audit_policy().display()))
             .arg(flag("audit-log-path", self.layout.audit_log().display()));
         command
     }
@@ -168,33 +149,18 @@ impl Plan<'_> {
     pub(crate) fn controller_manager(&self, kubeconfig: &Path) -> Command {
         let mut command = self.command(Tool::ControllerManager);
         command
-            .args([
-                "--use-service-account-credentials=true",
-                "--leader-elect=false",
-                "--secure-port=0",
-            ])
-            .args([
-                "--kube-api-qps=1000",
-                "--kube-api-burst=2000",
-                "--profiling=false",
-            ])
+            .args(["--use-service-account-credentials=true", "--leader-elect=false", "--secure-port=0"])
+            .args(["--kube-api-qps=1000", "--kube-api-burst=2000", "--profiling=false"])
             .arg(flag("kubeconfig", kubeconfig.display()))
             .arg(flag("root-ca-file", self.pki.authority().display()))
-            .arg(flag(
-                "service-account-private-key-file",
-                self.pki.service_account_key().display(),
-            ));
+            .arg(flag("service-account-private-key-file", self.pki.service_account_key().display()));
         command
     }
 
     pub(crate) fn scheduler(&self, kubeconfig: &Path) -> Command {
         let mut command = self.command(Tool::Scheduler);
         command
-            .args([
-                "--leader-elect=false",
-                "--secure-port=0",
-                "--profiling=false",
-            ])
+            .args(["--leader-elect=false", "--secure-port=0", "--profiling=false"])
             .args(["--kube-api-qps=1000", "--kube-api-burst=2000"])
             .arg(flag("kubeconfig", kubeconfig.display()));
         command
@@ -205,11 +171,7 @@ impl Plan<'_> {
         let (certificate, key) = self.pki.serving();
         let mut command = self.command(Tool::Kwok);
         command
-            .args([
-                "--manage-all-nodes=true",
-                "--node-ip=127.0.0.1",
-                "--node-lease-duration-seconds=40",
-            ])
+            .args(["--manage-all-nodes=true", "--node-ip=127.0.0.1", "--node-lease-duration-seconds=40"])
             .args(["--enable-crds=Logs", "--cidr=10.200.0.0/16"])
             .arg(flag("kubeconfig", kubeconfig.display()))
             .arg(flag("config", self.layout.stages().display()))
@@ -237,16 +199,10 @@ impl Plan<'_> {
             "http": {"addr": format!("127.0.0.1:{}", self.ports.registry)},
         });
         let path = self.layout.root().join("registry.yaml");
-        fs::write(
-            &path,
-            serde_yaml::to_string(&document).map_err(io::Error::other)?,
-        )?;
+        fs::write(&path, serde_yaml::to_string(&document).map_err(io::Error::other)?)?;
         let mut command = self.command(Tool::Registry);
         // Without this it looks for a collector of traces on loopback for as long as it runs.
-        command
-            .env("OTEL_TRACES_EXPORTER", "none")
-            .arg("serve")
-            .arg(path);
+        command.env("OTEL_TRACES_EXPORTER", "none").arg("serve").arg(path);
         Ok(command)
     }
 }

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose, SanType,
 };
 
 /// Where the files of a control plane's keys are.
@@ -46,10 +46,7 @@ impl Pki {
 
     /// Certificate and key that the API server and the simulated kubelets show.
     pub(crate) fn serving(&self) -> (PathBuf, PathBuf) {
-        (
-            self.folder.join("serving.crt"),
-            self.folder.join("serving.key"),
-        )
+        (self.folder.join("serving.crt"), self.folder.join("serving.key"))
     }
 
     fn write(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
@@ -70,32 +67,18 @@ impl Pki {
 
 fn authority_params() -> CertificateParams {
     let mut params = CertificateParams::default();
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "pintle local control plane");
+    params.distinguished_name.push(DnType::CommonName, "pintle local control plane");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![
-        KeyUsagePurpose::KeyCertSign,
-        KeyUsagePurpose::CrlSign,
-        KeyUsagePurpose::DigitalSignature,
-    ];
+    params.key_usages =
+        vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
     params
 }
 
 fn serving_params() -> Result<CertificateParams, rcgen::Error> {
-    let names = [
-        "localhost",
-        "kubernetes",
-        "kubernetes.default",
-        "kubernetes.default.svc",
-    ];
+    let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
     let mut params = CertificateParams::new(names.map(str::to_owned))?;
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "kube-apiserver");
-    params
-        .subject_alt_names
-        .push(SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+    params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
+    params.subject_alt_names.push(SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)));
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     Ok(params)
 }
@@ -104,12 +87,7 @@ fn serving_params() -> Result<CertificateParams, rcgen::Error> {
 pub(crate) fn write_secret(path: &Path, text: &str) -> io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
-    let mut file = fs::File::options()
-        .create(true)
-        .truncate(true)
-        .write(true)
-        .mode(0o600)
-        .open(path)?;
+    let mut file = fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())
 }
 

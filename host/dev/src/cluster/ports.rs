@@ -23,9 +23,7 @@ impl<const N: usize> Reserved<N> {
             .filter_map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok())
             .take(N)
             .collect();
-        let listeners = free
-            .try_into()
-            .map_err(|_| io::Error::other("no free ports on loopback"))?;
+        let listeners = free.try_into().map_err(|_| io::Error::other("no free ports on loopback"))?;
         Ok(Self { listeners })
     }
 

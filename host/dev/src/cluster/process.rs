@@ -45,11 +45,7 @@ impl Group {
         if let Some(folder) = scratch {
             keeper.arg(folder);
         }
-        keeper
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0);
+        keeper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         Ok(Self::Tied(keeper.spawn()?))
     }
 
@@ -86,12 +82,7 @@ impl Group {
         if let Self::Detached(leader @ None) = self {
             *leader = Some(process.pid);
         }
-        Ok(Daemon {
-            name: name.to_owned(),
-            log,
-            process,
-            child: Some(child),
-        })
+        Ok(Daemon { name: name.to_owned(), log, process, child: Some(child) })
     }
 
     /// Lets go of a tied group: what is left of it is killed and its folder removed.
@@ -115,8 +106,7 @@ pub(crate) struct Process {
 impl Process {
     /// A child that has not been waited for, which is there even when it has ended.
     fn of_child(pid: i32) -> io::Result<Self> {
-        let (started, _) =
-            stat(pid).ok_or_else(|| io::Error::other("no /proc to look at processes"))?;
+        let (started, _) = stat(pid).ok_or_else(|| io::Error::other("no /proc to look at processes"))?;
         Ok(Self { pid, started })
     }
 
@@ -187,10 +177,7 @@ impl Daemon {
         let text = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
-        lines
-            .get(lines.len().saturating_sub(LINES)..)
-            .unwrap_or_default()
-            .join("\n")
+        lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default().join("\n")
     }
 }
 
@@ -220,17 +207,12 @@ pub(crate) async fn end(daemons: &mut [Daemon]) {
     let deadline = Instant::now() + GRACE;
     while daemons.iter_mut().any(|daemon| daemon.ended().is_none()) {
         if Instant::now() > deadline {
-            daemons
-                .iter()
-                .for_each(|daemon| daemon.process.signal(Signal::KILL));
+            daemons.iter().for_each(|daemon| daemon.process.signal(Signal::KILL));
             break;
         }
         tokio::time::sleep(POLL).await;
     }
-    for child in daemons
-        .iter_mut()
-        .filter_map(|daemon| daemon.child.as_mut())
-    {
+    for child in daemons.iter_mut().filter_map(|daemon| daemon.child.as_mut()) {
         drop(child.wait());
     }
 }
@@ -241,23 +223,14 @@ mod tests {
     use super::*;
 
     fn sleeper(group: &mut Group, folder: &Path) -> Daemon {
-        group
-            .spawn(
-                "sleeper",
-                folder.join("log"),
-                Command::new("sleep").arg("600"),
-            )
-            .unwrap()
+        group.spawn("sleeper", folder.join("log"), Command::new("sleep").arg("600")).unwrap()
     }
 
     #[tokio::test]
     async fn an_asked_program_ends_and_is_reaped() {
         let folder = tempfile::tempdir().unwrap();
         let mut group = Group::tied(None).unwrap();
-        let mut daemons = [
-            sleeper(&mut group, folder.path()),
-            sleeper(&mut group, folder.path()),
-        ];
+        let mut daemons = [sleeper(&mut group, folder.path()), sleeper(&mut group, folder.path())];
         assert!(daemons.iter_mut().all(|daemon| daemon.ended().is_none()));
         end(&mut daemons).await;
         assert!(daemons.iter().all(|daemon| !daemon.process.is_running()));
@@ -271,13 +244,8 @@ mod tests {
         fs::create_dir(&scratch).unwrap();
         let mut group = Group::tied(Some(&scratch)).unwrap();
         let stubborn = "trap '' TERM; while :; do sleep 1; done";
-        let mut daemon = group
-            .spawn(
-                "stubborn",
-                scratch.join("log"),
-                Command::new("sh").arg("-c").arg(stubborn),
-            )
-            .unwrap();
+        let mut daemon =
+            group.spawn("stubborn", scratch.join("log"), Command::new("sh").arg("-c").arg(stubborn)).unwrap();
         assert!(daemon.process.is_running());
         group.close();
         daemon.child.take().unwrap().wait().unwrap();
@@ -288,13 +256,8 @@ mod tests {
     fn the_tail_of_a_log_is_its_last_lines() {
         let folder = tempfile::tempdir().unwrap();
         let mut group = Group::tied(None).unwrap();
-        let mut daemon = group
-            .spawn(
-                "counter",
-                folder.path().join("log"),
-                Command::new("seq").arg("100"),
-            )
-            .unwrap();
+        let mut daemon =
+            group.spawn("counter", folder.path().join("log"), Command::new("seq").arg("100")).unwrap();
         daemon.child.as_mut().unwrap().wait().unwrap();
         assert!(daemon.tail().starts_with("86\n") && daemon.tail().ends_with("\n100"));
         assert_eq!(daemon.ended(), Some(End::Status(ExitStatus::default())));

@@ -36,11 +36,7 @@ pub(super) async fn run(options: Options) -> Result<ControlPlane, Error> {
     }
     let mut plane = prepare(&options)?;
     let pki = Pki::ensure(plane.layout.pki()).map_err(Error::io("make keys and certificates"))?;
-    let mut starter = Starter {
-        options: &options,
-        pki,
-        begun,
-    };
+    let mut starter = Starter { options: &options, pki, begun };
     starter.store_and_server(&mut plane).await?;
     starter.the_rest(&mut plane).await?;
     plane.simulate()?;
@@ -52,10 +48,7 @@ pub(super) async fn run(options: Options) -> Result<ControlPlane, Error> {
 pub(super) fn on_own_runtime(options: fn() -> Options) -> Result<ControlPlane, Error> {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = match runtime {
             Ok(runtime) => runtime,
             Err(error) => return drop(send.send(Err(Error::io("start a runtime")(error)))),
@@ -91,23 +84,12 @@ fn prepare(options: &Options) -> Result<ControlPlane, Error> {
     } else {
         Group::tied(scratch.as_ref().map(|dir| dir.path()))
     };
-    let group = group.map_err(Error::io(
-        "start the process that ends the control plane with this one",
-    ))?;
+    let group = group.map_err(Error::io("start the process that ends the control plane with this one"))?;
     let [etcd, etcd_peer, apiserver, kubelet, registry] =
         reserved.release().map_err(Error::io("find free ports"))?;
     Ok(ControlPlane {
-        endpoint: Endpoint {
-            port: apiserver,
-            authority: layout.pki().join("ca.crt"),
-        },
-        ports: Ports {
-            etcd,
-            etcd_peer,
-            apiserver,
-            kubelet,
-            registry,
-        },
+        endpoint: Endpoint { port: apiserver, authority: layout.pki().join("ca.crt") },
+        ports: Ports { etcd, etcd_peer, apiserver, kubelet, registry },
         with_registry: options.registry.is_some(),
         credentials,
         timings: options.timings.clone(),
@@ -125,9 +107,7 @@ fn prepare(options: &Options) -> Result<ControlPlane, Error> {
 fn data_folder(options: &Options) -> Result<(PathBuf, Option<tempfile::TempDir>), Error> {
     if let Some(folder) = &options.data_dir {
         std::fs::create_dir_all(folder).map_err(Error::io("make the data folder"))?;
-        let folder = folder
-            .canonicalize()
-            .map_err(Error::io("find the data folder"))?;
+        let folder = folder.canonicalize().map_err(Error::io("find the data folder"))?;
         return Ok((folder, None));
     }
     let scratch = tempfile::Builder::new().prefix("pintle-dev-").tempdir();
@@ -137,10 +117,7 @@ fn data_folder(options: &Options) -> Result<(PathBuf, Option<tempfile::TempDir>)
 
 fn credentials(options: &Options) -> std::io::Result<Vec<Credential>> {
     let own = [ADMIN, SIMULATOR, CONTROLLER_MANAGER, SCHEDULER, KWOK].map(User::admin);
-    own.into_iter()
-        .chain(options.users.iter().cloned())
-        .map(Credential::new)
-        .collect()
+    own.into_iter().chain(options.users.iter().cloned()).map(Credential::new).collect()
 }
 
 struct Starter<'a> {
@@ -166,9 +143,7 @@ impl Starter<'_> {
         };
         spawn(plane, "etcd", &mut commands.etcd())?;
         if let Some(storage) = &self.options.registry {
-            let mut registry = commands
-                .registry(storage)
-                .map_err(Error::io("configure the registry"))?;
+            let mut registry = commands.registry(storage).map_err(Error::io("configure the registry"))?;
             spawn(plane, "registry", &mut registry)?;
         }
         let etcd = plane.ports.etcd;
@@ -180,10 +155,7 @@ impl Starter<'_> {
     async fn the_rest(&mut self, plane: &mut ControlPlane) -> Result<(), Error> {
         let client = plane.client()?;
         let port = plane.ports.apiserver;
-        until(plane, "kube-apiserver", async || {
-            listens(port) && answers(&client, "/readyz").await
-        })
-        .await?;
+        until(plane, "kube-apiserver", async || listens(port) && answers(&client, "/readyz").await).await?;
         plane.phases.apiserver = self.begun.elapsed();
         self.spawn_controllers(plane)?;
         let openshift = &self.options.openshift;
@@ -192,29 +164,20 @@ impl Starter<'_> {
             openshift::install_objects(&client, openshift).await.is_ok()
         })
         .await?;
-        let Ports {
-            kubelet, registry, ..
-        } = plane.ports;
+        let Ports { kubelet, registry, .. } = plane.ports;
         let with_registry = plane.with_registry;
         let accounts = Api::<ServiceAccount>::namespaced(client.clone(), "default");
         let controllers_work = async || matches!(accounts.get_opt("default").await, Ok(Some(_)));
         until(plane, "kube-controller-manager", controllers_work).await?;
         until(plane, "kwok", async || listens(kubelet)).await?;
-        until(plane, "registry", async || {
-            !with_registry || listens(registry)
-        })
-        .await
+        until(plane, "registry", async || !with_registry || listens(registry)).await
     }
 
     fn spawn_controllers(&self, plane: &mut ControlPlane) -> Result<(), Error> {
         let layout = plane.layout.clone();
         let ports = plane.ports;
-        let commands = Plan {
-            binaries: &self.options.binaries,
-            layout: &layout,
-            pki: &self.pki,
-            ports: &ports,
-        };
+        let commands =
+            Plan { binaries: &self.options.binaries, layout: &layout, pki: &self.pki, ports: &ports };
         let kubeconfig = |user: &str| layout.kubeconfig(user);
         spawn(
             plane,
@@ -222,11 +185,7 @@ impl Starter<'_> {
             &mut commands.controller_manager(&kubeconfig(CONTROLLER_MANAGER)),
         )?;
         spawn(plane, "kwok", &mut commands.kwok(&kubeconfig(KWOK)))?;
-        spawn(
-            plane,
-            "kube-scheduler",
-            &mut commands.scheduler(&kubeconfig(SCHEDULER)),
-        )
+        spawn(plane, "kube-scheduler", &mut commands.scheduler(&kubeconfig(SCHEDULER)))
     }
 }
 
@@ -239,14 +198,9 @@ fn spawn(
     let Some(group) = plane.group.as_mut() else {
         return Ok(());
     };
-    let daemon = group
-        .spawn(name, log, command)
-        .map_err(Error::io("start a program of the control plane"))?;
-    plane
-        .daemons
-        .get_mut()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-        .push(daemon);
+    let daemon =
+        group.spawn(name, log, command).map_err(Error::io("start a program of the control plane"))?;
+    plane.daemons.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).push(daemon);
     Ok(())
 }
 
@@ -260,10 +214,7 @@ async fn until(
     while !ready().await {
         plane.check()?;
         if begun.elapsed() > PATIENCE {
-            return Err(Error::Late {
-                what,
-                after: PATIENCE,
-            });
+            return Err(Error::Late { what, after: PATIENCE });
         }
         tokio::time::sleep(POLL).await;
     }
@@ -296,11 +247,7 @@ async fn answers(client: &Client, path: &str) -> bool {
 }
 
 /// Installs kinds; the kubelets' own comes with them.
-async fn define(
-    client: &Client,
-    openshift: &[openshift::Kind],
-    definitions: &[Value],
-) -> Result<(), Error> {
+async fn define(client: &Client, openshift: &[openshift::Kind], definitions: &[Value]) -> Result<(), Error> {
     let own: Value = serde_yaml::from_str(LOGS_DEFINITION)
         .map_err(std::io::Error::other)
         .map_err(Error::io("read the kind of pod logs"))?;
@@ -309,10 +256,7 @@ async fn define(
     for definition in std::iter::once(&own).chain(&openshift).chain(definitions) {
         let name = definition["metadata"]["name"].as_str().unwrap_or_default();
         let how = PatchParams::apply("pintle-dev").force();
-        kinds
-            .patch(name, &how, &Patch::Apply(definition))
-            .await
-            .map_err(Error::api("install a kind"))?;
+        kinds.patch(name, &how, &Patch::Apply(definition)).await.map_err(Error::api("install a kind"))?;
     }
     Ok(())
 }

@@ -72,10 +72,7 @@ impl State {
     /// # Errors
     /// The file cannot be read or has another format.
     pub fn load(path: &Path) -> Result<Option<Self>, StateError> {
-        let failed = |source| StateError::File {
-            path: path.to_path_buf(),
-            source,
-        };
+        let failed = |source| StateError::File { path: path.to_path_buf(), source };
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -83,26 +80,17 @@ impl State {
         };
         let document: serde_json::Value =
             serde_json::from_str(&text).map_err(|error| failed(error.into()))?;
-        let found = document["version"]
-            .as_u64()
-            .and_then(|found| u32::try_from(found).ok())
-            .unwrap_or_default();
+        let found =
+            document["version"].as_u64().and_then(|found| u32::try_from(found).ok()).unwrap_or_default();
         if found != VERSION {
-            return Err(StateError::Format {
-                path: path.to_path_buf(),
-                found,
-            });
+            return Err(StateError::Format { path: path.to_path_buf(), found });
         }
-        serde_json::from_value(document)
-            .map(Some)
-            .map_err(|error| failed(error.into()))
+        serde_json::from_value(document).map(Some).map_err(|error| failed(error.into()))
     }
 
     /// Whether every program still runs.
     pub fn is_running(&self) -> bool {
-        self.daemons
-            .iter()
-            .all(|daemon| daemon.process().is_running())
+        self.daemons.iter().all(|daemon| daemon.process().is_running())
     }
 
     /// Name, pid and whether it runs, of each program.
@@ -154,17 +142,11 @@ impl ControlPlane {
         if matches!(self.group, Some(super::Group::Tied(_))) {
             return Err(StateError::NotDetached);
         }
-        let failed = |source| StateError::File {
-            path: path.to_path_buf(),
-            source,
-        };
+        let failed = |source| StateError::File { path: path.to_path_buf(), source };
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(failed)?;
         }
-        let daemons = self
-            .daemons
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let daemons = self.daemons.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let document = serde_json::json!({
             "version": VERSION,
             "data_dir": self.layout.root(),

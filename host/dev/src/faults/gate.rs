@@ -55,20 +55,12 @@ impl Connection {
             // A proxy that is gone breaks its connections, too.
             drop(away.wait_for(|away| *away).await);
         });
-        Self {
-            stream,
-            broken,
-            is_broken: false,
-        }
+        Self { stream, broken, is_broken: false }
     }
 
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         self.is_broken = self.is_broken || self.broken.as_mut().poll(context).is_ready();
-        if self.is_broken {
-            Err(io::ErrorKind::ConnectionReset.into())
-        } else {
-            Ok(())
-        }
+        if self.is_broken { Err(io::ErrorKind::ConnectionReset.into()) } else { Ok(()) }
     }
 }
 

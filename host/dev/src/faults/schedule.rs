@@ -41,10 +41,7 @@ impl Matching {
 
     /// Requests with one of these verbs.
     pub fn verbs(verbs: &[&'static str]) -> Self {
-        Self {
-            verbs: verbs.to_vec(),
-            ..Self::default()
-        }
+        Self { verbs: verbs.to_vec(), ..Self::default() }
     }
 
     /// Requests that write, as [`Request::is_write`] has it.
@@ -74,8 +71,7 @@ impl Matching {
     }
 
     fn holds(&self, request: &Request) -> bool {
-        let same =
-            |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
+        let same = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
         (self.verbs.is_empty() || self.verbs.contains(&request.verb.as_str()))
             && same(&self.resource, &request.resource)
             && same(&self.subresource, &request.subresource)
@@ -145,20 +141,12 @@ pub struct Answer {
 impl Answer {
     /// 409: somebody else has changed the object.
     pub const fn conflict() -> Self {
-        Self {
-            code: StatusCode::CONFLICT,
-            reason: "Conflict",
-            retry_after: None,
-        }
+        Self { code: StatusCode::CONFLICT, reason: "Conflict", retry_after: None }
     }
 
     /// 422: the object is not valid.
     pub const fn invalid() -> Self {
-        Self {
-            code: StatusCode::UNPROCESSABLE_ENTITY,
-            reason: "Invalid",
-            retry_after: None,
-        }
+        Self { code: StatusCode::UNPROCESSABLE_ENTITY, reason: "Invalid", retry_after: None }
     }
 
     /// 429: too many requests; try again after these seconds.
@@ -172,29 +160,17 @@ impl Answer {
 
     /// 500: the API server failed inside.
     pub const fn internal() -> Self {
-        Self {
-            code: StatusCode::INTERNAL_SERVER_ERROR,
-            reason: "InternalError",
-            retry_after: None,
-        }
+        Self { code: StatusCode::INTERNAL_SERVER_ERROR, reason: "InternalError", retry_after: None }
     }
 
     /// 504: the API server did not answer in time, and may or may not have done it.
     pub const fn timeout() -> Self {
-        Self {
-            code: StatusCode::GATEWAY_TIMEOUT,
-            reason: "Timeout",
-            retry_after: None,
-        }
+        Self { code: StatusCode::GATEWAY_TIMEOUT, reason: "Timeout", retry_after: None }
     }
 
     /// 410: the version a watch starts from is too old.
     pub const fn expired() -> Self {
-        Self {
-            code: StatusCode::GONE,
-            reason: "Expired",
-            retry_after: None,
-        }
+        Self { code: StatusCode::GONE, reason: "Expired", retry_after: None }
     }
 
     pub(super) const fn code(&self) -> StatusCode {
@@ -233,11 +209,7 @@ impl Schedule {
     /// Counts the request for every rule it matches, and returns the fault of the first that applies.
     pub(super) fn decide(&mut self, request: &Request) -> Decision {
         let mut decision = Decision::default();
-        for (rule, count) in self
-            .rules
-            .iter_mut()
-            .filter(|(rule, _)| rule.matching.holds(request))
-        {
+        for (rule, count) in self.rules.iter_mut().filter(|(rule, _)| rule.matching.holds(request)) {
             *count += 1;
             let applies = rule.nth.holds(*count);
             decision.remember |= rule.fault == Fault::StaleList && !applies;
@@ -264,11 +236,7 @@ mod tests {
     #[test]
     fn the_nth_matching_request_meets_its_fault_and_no_other_does() {
         let mut schedule = Schedule::default();
-        let rule = |nth, fault| Rule {
-            matching: Matching::verbs(&["patch"]).of("pods"),
-            nth,
-            fault,
-        };
+        let rule = |nth, fault| Rule { matching: Matching::verbs(&["patch"]).of("pods"), nth, fault };
         schedule.add(rule(Nth::Only(2), Fault::Answer(Answer::conflict())));
         schedule.add(rule(Nth::From(4), Fault::Answer(Answer::internal())));
         let request = |verb: &str, resource: &str| Request {
@@ -276,28 +244,13 @@ mod tests {
             resource: resource.to_owned(),
             ..Request::default()
         };
-        let mut code = |verb: &str, resource: &str| match schedule.decide(&request(verb, resource))
-        {
-            Decision {
-                fault: Some(Fault::Answer(answer)),
-                ..
-            } => answer.code().as_u16(),
+        let mut code = |verb: &str, resource: &str| match schedule.decide(&request(verb, resource)) {
+            Decision { fault: Some(Fault::Answer(answer)), .. } => answer.code().as_u16(),
             _ => 0,
         };
-        let codes = [
-            code("patch", "pods"),
-            code("get", "pods"),
-            code("patch", "nodes"),
-            code("patch", "pods"),
-        ];
+        let codes =
+            [code("patch", "pods"), code("get", "pods"), code("patch", "nodes"), code("patch", "pods")];
         assert_eq!(codes, [0, 0, 0, 409]);
-        assert_eq!(
-            [
-                code("patch", "pods"),
-                code("patch", "pods"),
-                code("patch", "pods")
-            ],
-            [0, 500, 500]
-        );
+        assert_eq!([code("patch", "pods"), code("patch", "pods"), code("patch", "pods")], [0, 500, 500]);
     }
 }

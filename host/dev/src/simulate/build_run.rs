@@ -48,14 +48,7 @@ impl Run {
         build: DynamicObject,
     ) -> Self {
         let (namespace, name) = (build.namespace().unwrap_or_default(), build.name_any());
-        Self {
-            client,
-            builds,
-            images,
-            namespace,
-            name,
-            build,
-        }
+        Self { client, builds, images, namespace, name, build }
     }
 
     pub(super) async fn run(self) {
@@ -72,28 +65,18 @@ impl Run {
         let pod = self.ensure_pod().await?;
         let pods = Api::<Pod>::namespaced(self.client.clone(), &self.namespace);
         let begun = await_condition(pods.clone(), &pod, |pod: Option<&Pod>| has_begun(pod));
-        begun
-            .await
-            .map_err(|_| other("the watch of a build pod broke"))?;
-        self.report(json!({"phase": "Running", "startTimestamp": started}))
-            .await?;
+        begun.await.map_err(|_| other("the watch of a build pod broke"))?;
+        self.report(json!({"phase": "Running", "startTimestamp": started})).await?;
         tokio::time::sleep(script.duration).await;
         if let (Outcome::Complete, Some(target)) = (&script.outcome, &target) {
             self.push(target).await?;
         }
         self.end_pod(&pods, &pod, &script).await?;
-        self.report(end_status(&script, target.as_ref(), started))
-            .await
+        self.report(end_status(&script, target.as_ref(), started)).await
     }
 
     fn facts(&self) -> BuildFacts {
-        let annotation = |key: &str| {
-            self.build
-                .annotations()
-                .get(key)
-                .cloned()
-                .unwrap_or_default()
-        };
+        let annotation = |key: &str| self.build.annotations().get(key).cloned().unwrap_or_default();
         BuildFacts {
             namespace: self.namespace.clone(),
             name: self.name.clone(),
@@ -112,10 +95,8 @@ impl Run {
         while streams.get_opt(&target.stream).await?.is_none() {
             if !told {
                 let message = "Output image could not be resolved.";
-                self.report(
-                    json!({"phase": "New", "reason": "InvalidOutputReference", "message": message}),
-                )
-                .await?;
+                self.report(json!({"phase": "New", "reason": "InvalidOutputReference", "message": message}))
+                    .await?;
                 told = true;
             }
             tokio::time::sleep(LOOK_AGAIN).await;
@@ -130,11 +111,7 @@ impl Run {
             _ => return None,
         };
         let namespace = to["namespace"].as_str().unwrap_or(&self.namespace);
-        Some(Target {
-            namespace: namespace.to_owned(),
-            stream: stream.to_owned(),
-            tag: tag.to_owned(),
-        })
+        Some(Target { namespace: namespace.to_owned(), stream: stream.to_owned(), tag: tag.to_owned() })
     }
 
     fn objects(&self, kind: Kind, namespace: &str) -> Api<DynamicObject> {
@@ -144,10 +121,7 @@ impl Run {
     async fn report(&self, status: Value) -> Result<(), kube::Error> {
         let patch = json!({"status": status});
         let builds = self.objects(Kind::Build, &self.namespace);
-        builds
-            .patch_status(&self.name, &PatchParams::default(), &Patch::Merge(patch))
-            .await
-            .map(drop)
+        builds.patch_status(&self.name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
     }
 
     async fn ensure_pod(&self) -> Result<String, kube::Error> {
@@ -180,40 +154,22 @@ impl Run {
     async fn push(&self, target: &Target) -> Result<(), kube::Error> {
         let streams = self.objects(Kind::ImageStream, &target.namespace);
         let stream = streams.get(&target.stream).await?;
-        let mut tags = stream.data["status"]["tags"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
+        let mut tags = stream.data["status"]["tags"].as_array().cloned().unwrap_or_default();
         let item = json!({
             "created": Timestamp::now(), "generation": 1, "image": digest(&self.name),
             "dockerImageReference": format!("{}@{}", repository(&target.namespace, &target.stream), digest(&self.name)),
         });
-        let known = tags
-            .iter_mut()
-            .find(|known| known["tag"] == target.tag.as_str());
+        let known = tags.iter_mut().find(|known| known["tag"] == target.tag.as_str());
         match known.and_then(|known| known["items"].as_array_mut()) {
             Some(items) => items.insert(0, item),
             None => tags.push(json!({"tag": target.tag, "items": [item]})),
         }
         let status = json!({"status": {"tags": tags}});
-        streams
-            .patch_status(
-                &target.stream,
-                &PatchParams::default(),
-                &Patch::Merge(status),
-            )
-            .await?;
-        self.images
-            .add(target.reference())
-            .map_err(|error| kube::Error::Service(Box::new(error)))
+        streams.patch_status(&target.stream, &PatchParams::default(), &Patch::Merge(status)).await?;
+        self.images.add(target.reference()).map_err(|error| kube::Error::Service(Box::new(error)))
     }
 
-    async fn end_pod(
-        &self,
-        pods: &Api<Pod>,
-        name: &str,
-        script: &Script,
-    ) -> Result<(), kube::Error> {
+    async fn end_pod(&self, pods: &Api<Pod>, name: &str, script: &Script) -> Result<(), kube::Error> {
         let now = Timestamp::now();
         let (phase, code, reason) = match script.outcome {
             Outcome::Complete => ("Succeeded", 0, "Completed"),
@@ -230,16 +186,15 @@ impl Run {
                 "state": {"running": null, "terminated": {"exitCode": code, "reason": reason, "finishedAt": now}},
             }],
         }});
-        pods.patch_status(name, &PatchParams::default(), &Patch::Strategic(status))
-            .await
-            .map(drop)
+        pods.patch_status(name, &PatchParams::default(), &Patch::Strategic(status)).await.map(drop)
     }
 }
 
 fn end_status(script: &Script, target: Option<&Target>, started: Timestamp) -> Value {
     let now = Timestamp::now();
     let nanoseconds = i64::try_from(now.duration_since(started).as_nanos()).unwrap_or(i64::MAX);
-    let mut status = json!({"completionTimestamp": now, "duration": nanoseconds, "reason": null, "message": null});
+    let mut status =
+        json!({"completionTimestamp": now, "duration": nanoseconds, "reason": null, "message": null});
     match &script.outcome {
         Outcome::Complete => {
             status["phase"] = json!("Complete");

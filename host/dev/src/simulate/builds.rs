@@ -66,19 +66,13 @@ pub struct Builds {
 
 impl fmt::Debug for Builds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builds")
-            .field("usual", &self.usual)
-            .finish_non_exhaustive()
+        f.debug_struct("Builds").field("usual", &self.usual).finish_non_exhaustive()
     }
 }
 
 impl Builds {
     pub(super) fn new(client: Client, usual: Duration) -> Self {
-        Self {
-            client,
-            usual,
-            rules: Mutex::default(),
-        }
+        Self { client, usual, rules: Mutex::default() }
     }
 
     /// Says how builds go from now on. The newest rule that answers wins; a build that no rule knows completes in the
@@ -92,22 +86,14 @@ impl Builds {
     /// # Errors
     /// There is no such BuildConfig, or the Build was refused.
     pub async fn start(&self, namespace: &str, config: &str) -> Result<String, kube::Error> {
-        let configs = Api::namespaced_with(
-            self.client.clone(),
-            namespace,
-            &Kind::BuildConfig.resource(),
-        );
+        let configs = Api::namespaced_with(self.client.clone(), namespace, &Kind::BuildConfig.resource());
         let config = configs.get(config).await?;
-        self.create(&config, last_version(&config) + 1, "Manually triggered")
-            .await
+        self.create(&config, last_version(&config) + 1, "Manually triggered").await
     }
 
     pub(super) fn script(&self, facts: &BuildFacts) -> Script {
         let answer = self.rules().iter().rev().find_map(|rule| rule(facts));
-        answer.unwrap_or(Script {
-            duration: self.usual,
-            outcome: Outcome::Complete,
-        })
+        answer.unwrap_or(Script { duration: self.usual, outcome: Outcome::Complete })
     }
 
     fn rules(&self) -> MutexGuard<'_, Vec<Rule>> {
@@ -115,12 +101,7 @@ impl Builds {
     }
 
     /// The number is recorded first: two simulators, or one that starts again, never make the same build twice.
-    async fn create(
-        &self,
-        config: &DynamicObject,
-        number: u64,
-        cause: &str,
-    ) -> Result<String, kube::Error> {
+    async fn create(&self, config: &DynamicObject, number: u64, cause: &str) -> Result<String, kube::Error> {
         let namespace = config.namespace().unwrap_or_default();
         let configs = Api::<DynamicObject>::namespaced_with(
             self.client.clone(),
@@ -128,21 +109,11 @@ impl Builds {
             &Kind::BuildConfig.resource(),
         );
         let status = json!({"metadata": {"resourceVersion": config.resource_version()}, "status": {"lastVersion": number}});
-        configs
-            .patch_status(
-                &config.name_any(),
-                &PatchParams::default(),
-                &Patch::Merge(status),
-            )
-            .await?;
+        configs.patch_status(&config.name_any(), &PatchParams::default(), &Patch::Merge(status)).await?;
         let object = build_build(config, number, cause);
-        let name = object["metadata"]["name"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let builds = Api::namespaced_with(self.client.clone(), &namespace, &Kind::Build.resource());
-        let object: DynamicObject =
-            serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
+        let object: DynamicObject = serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
         match builds.create(&PostParams::default(), &object).await {
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(name),
             other => other.map(|_| name),
@@ -179,9 +150,7 @@ impl Controller {
         pin_mut!(events);
         while let Some((kind, event)) = events.next().await {
             match event {
-                Ok(Event::Apply(object) | Event::InitApply(object)) => {
-                    self.observe(kind, &object).await
-                }
+                Ok(Event::Apply(object) | Event::InitApply(object)) => self.observe(kind, &object).await,
                 Ok(Event::Delete(object)) => self.forget(&object),
                 Ok(Event::Init | Event::InitDone) => {}
                 // The watcher itself waits and tries again.
@@ -198,13 +167,8 @@ impl Controller {
             return;
         }
         let done = match kind {
-            Kind::BuildConfig
-                if last_version(object) == 0 && has_trigger(object, "ConfigChange") =>
-            {
-                self.builds
-                    .create(object, 1, "Build configuration change")
-                    .await
-                    .map(drop)
+            Kind::BuildConfig if last_version(object) == 0 && has_trigger(object, "ConfigChange") => {
+                self.builds.create(object, 1, "Build configuration change").await.map(drop)
             }
             Kind::ImageStream => self.name_repository(object).await,
             Kind::Build => {
@@ -221,17 +185,10 @@ impl Controller {
     fn begin(&mut self, build: &DynamicObject) {
         let uid = build.uid().unwrap_or_default();
         let phase = build.data["status"]["phase"].as_str().unwrap_or("New");
-        if matches!(phase, "Complete" | "Failed" | "Error" | "Cancelled")
-            || self.running.contains_key(&uid)
-        {
+        if matches!(phase, "Complete" | "Failed" | "Error" | "Cancelled") || self.running.contains_key(&uid) {
             return;
         }
-        let run = Run::new(
-            self.client.clone(),
-            self.builds.clone(),
-            self.images.clone(),
-            build.clone(),
-        );
+        let run = Run::new(self.client.clone(), self.builds.clone(), self.images.clone(), build.clone());
         self.running.insert(uid, tokio::spawn(run.run()));
     }
 
@@ -253,10 +210,7 @@ impl Controller {
             &Kind::ImageStream.resource(),
         );
         let status = json!({"status": {"dockerImageRepository": repository(&namespace, &name)}});
-        streams
-            .patch_status(&name, &PatchParams::default(), &Patch::Merge(status))
-            .await
-            .map(drop)
+        streams.patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await.map(drop)
     }
 }
 
@@ -266,9 +220,7 @@ pub(super) fn repository(namespace: &str, stream: &str) -> String {
 }
 
 fn last_version(config: &DynamicObject) -> u64 {
-    config.data["status"]["lastVersion"]
-        .as_u64()
-        .unwrap_or_default()
+    config.data["status"]["lastVersion"].as_u64().unwrap_or_default()
 }
 
 fn has_trigger(config: &DynamicObject, kind: &str) -> bool {
@@ -282,20 +234,12 @@ fn build_build(config: &DynamicObject, number: u64, cause: &str) -> Value {
     let mut labels = json!(config.labels());
     labels["buildconfig"] = json!(name);
     labels["openshift.io/build-config.name"] = json!(name);
-    labels["openshift.io/build.start-policy"] = spec
-        .get("runPolicy")
-        .cloned()
-        .unwrap_or_else(|| json!("Serial"));
+    labels["openshift.io/build.start-policy"] =
+        spec.get("runPolicy").cloned().unwrap_or_else(|| json!("Serial"));
     let mut copied = json!({"serviceAccount": "builder", "triggeredBy": [{"message": cause}]});
-    for key in [
-        "source",
-        "strategy",
-        "output",
-        "resources",
-        "nodeSelector",
-        "revision",
-        "completionDeadlineSeconds",
-    ] {
+    for key in
+        ["source", "strategy", "output", "resources", "nodeSelector", "revision", "completionDeadlineSeconds"]
+    {
         if let Some(value) = spec.get(key) {
             copied[key] = value.clone();
         }

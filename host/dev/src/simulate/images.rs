@@ -25,12 +25,7 @@ impl Images {
             Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeSet::new(),
             Err(error) => return Err(error),
         };
-        Ok(Self {
-            gated: gated.to_vec(),
-            known: Mutex::new(known),
-            changes: watch::Sender::new(0),
-            path,
-        })
+        Ok(Self { gated: gated.to_vec(), known: Mutex::new(known), changes: watch::Sender::new(0), path })
     }
 
     /// Makes an image pullable, as a push to its registry does.
@@ -61,9 +56,7 @@ impl Images {
 
     /// Whether the image can be missing at all.
     pub fn is_gated(&self, reference: &str) -> bool {
-        self.gated
-            .iter()
-            .any(|prefix| reference.starts_with(prefix.as_str()))
+        self.gated.iter().any(|prefix| reference.starts_with(prefix.as_str()))
     }
 
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
@@ -92,20 +85,13 @@ mod tests {
     #[test]
     fn only_gated_images_can_be_missing_and_the_list_survives_the_process() {
         let folder = tempfile::tempdir().unwrap();
-        let open = || {
-            Images::open(
-                folder.path().join("images.json"),
-                &["internal:5000/".to_owned()],
-            )
-            .unwrap()
-        };
+        let open =
+            || Images::open(folder.path().join("images.json"), &["internal:5000/".to_owned()]).unwrap();
         let images = open();
         assert!(images.can_pull("registry.example/a:1"));
         assert!(!images.can_pull("internal:5000/ns/a:1"));
         images.add("internal:5000/ns/a:1").unwrap();
-        assert!(
-            images.can_pull("internal:5000/ns/a:1") && !images.can_pull("internal:5000/ns/a:2")
-        );
+        assert!(images.can_pull("internal:5000/ns/a:1") && !images.can_pull("internal:5000/ns/a:2"));
         assert!(open().can_pull("internal:5000/ns/a:1"));
         images.remove("internal:5000/ns/a:1").unwrap();
         assert!(!open().can_pull("internal:5000/ns/a:1"));

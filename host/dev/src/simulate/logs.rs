@@ -44,25 +44,18 @@ pub struct Line {
 impl Line {
     /// A line that comes at once.
     pub fn now(text: impl Into<String>) -> Self {
-        Self {
-            after: Duration::ZERO,
-            text: text.into(),
-        }
+        Self { after: Duration::ZERO, text: text.into() }
     }
 
     /// A line that comes `after` the one before.
     pub fn after(after: Duration, text: impl Into<String>) -> Self {
-        Self {
-            after,
-            text: text.into(),
-        }
+        Self { after, text: text.into() }
     }
 
     /// What a driver container prints while it loads kernel modules built for `kernel`.
     pub fn driver(kernel: &str, modules: &[&str]) -> Vec<Self> {
         let start = Self::now(format!("+ modprobe -v -a {}", modules.join(" ")));
-        let insert =
-            |module: &&str| Self::now(format!("insmod /lib/modules/{kernel}/extra/{module}.ko"));
+        let insert = |module: &&str| Self::now(format!("insmod /lib/modules/{kernel}/extra/{module}.ko"));
         std::iter::once(start)
             .chain(modules.iter().map(insert))
             .chain([Self::now("+ sleep infinity")])
@@ -90,20 +83,13 @@ struct Writers {
 
 impl fmt::Debug for PodLogs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PodLogs")
-            .field("folder", &self.folder)
-            .finish_non_exhaustive()
+        f.debug_struct("PodLogs").field("folder", &self.folder).finish_non_exhaustive()
     }
 }
 
 impl PodLogs {
     pub(super) fn new(folder: PathBuf, client: Client) -> Self {
-        Self {
-            folder,
-            client,
-            rules: Mutex::default(),
-            pods: Mutex::default(),
-        }
+        Self { folder, client, rules: Mutex::default(), pods: Mutex::default() }
     }
 
     /// Says what containers print from now on. The newest rule that answers wins; an empty answer is a container that
@@ -116,28 +102,16 @@ impl PodLogs {
     ///
     /// # Errors
     /// There is no such container, or the file cannot be written.
-    pub fn append(
-        &self,
-        namespace: &str,
-        pod: &str,
-        container: &str,
-        text: &str,
-    ) -> io::Result<()> {
+    pub fn append(&self, namespace: &str, pod: &str, container: &str, text: &str) -> io::Result<()> {
         let pods = locked(&self.pods);
         let all = pods.values().flat_map(|writers| &writers.containers);
         let path = all
-            .filter(|(known, ..)| {
-                (known.namespace.as_str(), known.pod.as_str()) == (namespace, pod)
-            })
+            .filter(|(known, ..)| (known.namespace.as_str(), known.pod.as_str()) == (namespace, pod))
             .find(|(known, ..)| known.name == container)
             .map(|(_, path, _)| path.clone());
         drop(pods);
-        let path = path.ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::NotFound,
-                "no rule answers for this container",
-            )
-        })?;
+        let path = path
+            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no rule answers for this container"))?;
         write_line(&path, text)
     }
 
@@ -157,10 +131,7 @@ impl PodLogs {
                 self.announce(pod, &files).await;
             }
         }
-        let phase = pod
-            .status
-            .as_ref()
-            .and_then(|status| status.phase.as_deref());
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         if phase == Some("Running") {
             self.begin(&uid);
         }
@@ -179,18 +150,14 @@ impl PodLogs {
             .into_iter()
             .filter_map(|container| {
                 let lines = answer(&container)?;
-                let path = self.folder.join(format!(
-                    "{}_{}_{uid}_{}.log",
-                    container.namespace, container.pod, container.name
-                ));
+                let path = self
+                    .folder
+                    .join(format!("{}_{}_{uid}_{}.log", container.namespace, container.pod, container.name));
                 File::create(&path).ok()?;
                 Some((container, path, lines))
             })
             .collect();
-        Writers {
-            containers,
-            ..Writers::default()
-        }
+        Writers { containers, ..Writers::default() }
     }
 
     /// Tells the simulated kubelet where the files are.
@@ -226,13 +193,9 @@ impl PodLogs {
             return;
         };
         writers.started = true;
-        let scripts = writers
-            .containers
-            .iter_mut()
-            .map(|(_, path, lines)| (path.clone(), std::mem::take(lines)));
-        writers.running = scripts
-            .map(|(path, lines)| tokio::spawn(play(path, lines)))
-            .collect();
+        let scripts =
+            writers.containers.iter_mut().map(|(_, path, lines)| (path.clone(), std::mem::take(lines)));
+        writers.running = scripts.map(|(path, lines)| tokio::spawn(play(path, lines))).collect();
     }
 }
 

@@ -29,19 +29,8 @@ pub(super) struct Simulator {
 }
 
 impl Simulator {
-    pub(super) fn new(
-        client: Client,
-        images: Arc<Images>,
-        logs: Arc<PodLogs>,
-        timings: Timings,
-    ) -> Self {
-        Self {
-            client,
-            images,
-            logs,
-            timings,
-            pulls: HashMap::new(),
-        }
+    pub(super) fn new(client: Client, images: Arc<Images>, logs: Arc<PodLogs>, timings: Timings) -> Self {
+        Self { client, images, logs, timings, pulls: HashMap::new() }
     }
 
     /// Follows all scheduled pods; never returns.
@@ -120,8 +109,7 @@ impl Pull {
             self.wait(backoff).await;
             backoff = (backoff * 2).min(self.timings.pull_backoff_max);
         }
-        self.patch(json!([condition(IMAGES_PULLED, true)]), json!({}))
-            .await;
+        self.patch(json!([condition(IMAGES_PULLED, true)]), json!({})).await;
     }
 
     /// A kubelet tries again when its back-off has passed. While nothing was pushed the result is known, so nothing
@@ -146,14 +134,10 @@ impl Pull {
 
     async fn report(&self, missing: &[String], reason: &str) {
         let spec = self.pod.spec.as_ref();
-        let init: Vec<&Container> = spec
-            .iter()
-            .flat_map(|spec| spec.init_containers.iter().flatten())
-            .collect();
+        let init: Vec<&Container> =
+            spec.iter().flat_map(|spec| spec.init_containers.iter().flatten()).collect();
         let main: Vec<&Container> = spec.iter().flat_map(|spec| &spec.containers).collect();
-        let held_by_init = init
-            .iter()
-            .any(|container| missing.contains(&container.name));
+        let held_by_init = init.iter().any(|container| missing.contains(&container.name));
         let status = |container: &&Container| {
             let state = match () {
                 () if missing.contains(&container.name) => {
@@ -184,10 +168,8 @@ impl Pull {
         status["conditions"] = conditions;
         let patch = json!({"metadata": {"uid": self.pod.uid()}, "status": status});
         let name = self.pod.name_any();
-        if let Err(error) = self
-            .pods
-            .patch_status(&name, &PatchParams::default(), &Patch::Strategic(patch))
-            .await
+        if let Err(error) =
+            self.pods.patch_status(&name, &PatchParams::default(), &Patch::Strategic(patch)).await
         {
             tracing::debug!(%error, name, "a simulated pod's status was not taken");
         }
@@ -196,12 +178,7 @@ impl Pull {
 
 fn all_containers(pod: &Pod) -> impl Iterator<Item = &Container> {
     let spec = pod.spec.iter();
-    spec.flat_map(|spec| {
-        spec.init_containers
-            .iter()
-            .flatten()
-            .chain(&spec.containers)
-    })
+    spec.flat_map(|spec| spec.init_containers.iter().flatten().chain(&spec.containers))
 }
 
 fn image(container: &Container) -> &str {
@@ -209,13 +186,8 @@ fn image(container: &Container) -> &str {
 }
 
 fn is_pulled(pod: &Pod) -> bool {
-    let conditions = pod
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten());
-    conditions
-        .into_iter()
-        .any(|one| one.type_ == IMAGES_PULLED && one.status == "True")
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|one| one.type_ == IMAGES_PULLED && one.status == "True")
 }
 
 fn waiting(reason: &str, message: &str) -> Value {
@@ -231,11 +203,7 @@ fn message(reason: &str, image: &str) -> String {
 }
 
 fn condition(kind: &str, holds: bool) -> Value {
-    let reason = if holds {
-        None
-    } else {
-        Some("ContainersNotReady")
-    };
+    let reason = if holds { None } else { Some("ContainersNotReady") };
     json!({
         "type": kind, "status": if holds { "True" } else { "False" }, "reason": reason,
         "lastTransitionTime": Timestamp::now(),

@@ -22,22 +22,13 @@ fn objects(client: &Client, kind: Kind, namespace: &str) -> Api<DynamicObject> {
     Api::namespaced_with(client.clone(), namespace, &kind.resource())
 }
 
-async fn create(
-    client: &Client,
-    kind: Kind,
-    namespace: &str,
-    name: &str,
-    spec: Value,
-) -> DynamicObject {
+async fn create(client: &Client, kind: Kind, namespace: &str, name: &str, spec: Value) -> DynamicObject {
     let resource = kind.resource();
     let object = json!({
         "apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}, "spec": spec,
     });
     let object = serde_json::from_value(object).unwrap();
-    objects(client, kind, namespace)
-        .create(&PostParams::default(), &object)
-        .await
-        .unwrap()
+    objects(client, kind, namespace).create(&PostParams::default(), &object).await.unwrap()
 }
 
 fn build_config(stream_tag: &str) -> Value {
@@ -64,26 +55,14 @@ async fn phase(client: &Client, namespace: &str, build: &str, wanted: &str) -> D
 #[tokio::test]
 async fn a_build_makes_the_image_that_a_daemon_set_waits_for() {
     let client = namespace("builds").await;
-    nodes::create(
-        &client,
-        &NodeSpec::worker("builds-0").with_label("builds", ""),
-    )
-    .await
-    .unwrap();
+    nodes::create(&client, &NodeSpec::worker("builds-0").with_label("builds", "")).await.unwrap();
     let image = format!("{INTERNAL_REGISTRY}builds/driver-container:v1");
     let set = serde_json::from_value(daemon_set("driver", &image, "builds")).unwrap();
     Api::<DaemonSet>::namespaced(client.clone(), "builds")
         .create(&PostParams::default(), &set)
         .await
         .unwrap();
-    create(
-        &client,
-        Kind::ImageStream,
-        "builds",
-        "driver-container",
-        json!({}),
-    )
-    .await;
+    create(&client, Kind::ImageStream, "builds", "driver-container", json!({})).await;
     let config = build_config("driver-container:v1");
     let config = create(&client, Kind::BuildConfig, "builds", "driver-build", config).await;
     assert_eq!(config.data["spec"]["fieldOfTomorrow"]["kept"], true);
@@ -96,24 +75,15 @@ async fn a_build_makes_the_image_that_a_daemon_set_waits_for() {
     );
     assert_eq!(build.data["status"]["outputDockerImageReference"], image);
     assert_eq!(build.data["spec"]["source"], config.data["spec"]["source"]);
-    let stream = objects(&client, Kind::ImageStream, "builds")
-        .get("driver-container")
-        .await
-        .unwrap();
-    assert_eq!(
-        stream.data["status"]["dockerImageRepository"],
-        image.trim_end_matches(":v1")
-    );
+    let stream = objects(&client, Kind::ImageStream, "builds").get("driver-container").await.unwrap();
+    assert_eq!(stream.data["status"]["dockerImageRepository"], image.trim_end_matches(":v1"));
     assert_eq!(stream.data["status"]["tags"][0]["tag"], "v1");
 
     let api = Api::<Pod>::namespaced(client.clone(), "builds");
     let pod = api.get("driver-build-1-build").await.unwrap();
     assert_eq!(pod.status.unwrap().phase.as_deref(), Some("Succeeded"));
     eventually("the build's log ends with the push", async || {
-        let log = api
-            .logs("driver-build-1-build", &LogParams::default())
-            .await
-            .ok()?;
+        let log = api.logs("driver-build-1-build", &LogParams::default()).await.ok()?;
         log.ends_with("Push successful\n").then_some(())
     })
     .await;
@@ -124,43 +94,25 @@ async fn a_build_makes_the_image_that_a_daemon_set_waits_for() {
     .await;
 
     // A change of the BuildConfig makes no build; asking for one does.
-    assert_eq!(
-        builds().start("builds", "driver-build").await.unwrap(),
-        "driver-build-2"
-    );
+    assert_eq!(builds().start("builds", "driver-build").await.unwrap(), "driver-build-2");
     phase(&client, "builds", "driver-build-2", "Complete").await;
 }
 
 #[tokio::test]
 async fn a_build_that_is_told_to_fail_makes_no_image() {
     let client = namespace("badbuilds").await;
-    nodes::create(&client, &NodeSpec::worker("badbuilds-0"))
-        .await
-        .unwrap();
+    nodes::create(&client, &NodeSpec::worker("badbuilds-0")).await.unwrap();
     builds().rule(|build| {
         let outcome = Outcome::Failed {
             reason: "DockerBuildFailed".to_owned(),
             message: "Dockerfile build strategy has failed.".to_owned(),
         };
         let bad = build.namespace == "badbuilds" && build.number == 1;
-        bad.then_some(Script {
-            duration: Duration::from_millis(10),
-            outcome,
-        })
+        bad.then_some(Script { duration: Duration::from_millis(10), outcome })
     });
-    create(
-        &client,
-        Kind::BuildConfig,
-        "badbuilds",
-        "bad",
-        build_config("driver:v1"),
-    )
-    .await;
+    create(&client, Kind::BuildConfig, "badbuilds", "bad", build_config("driver:v1")).await;
     let waiting = phase(&client, "badbuilds", "bad-1", "New").await;
-    assert_eq!(
-        waiting.data["status"]["reason"], "InvalidOutputReference",
-        "there is no ImageStream yet"
-    );
+    assert_eq!(waiting.data["status"]["reason"], "InvalidOutputReference", "there is no ImageStream yet");
     create(&client, Kind::ImageStream, "badbuilds", "driver", json!({})).await;
     let failed = phase(&client, "badbuilds", "bad-1", "Failed").await;
     assert_eq!(failed.data["status"]["reason"], "DockerBuildFailed");
@@ -177,18 +129,9 @@ async fn a_simulated_openshift_says_its_version_and_its_toolkit() {
     let client = plane().client().unwrap();
     let version = Api::<DynamicObject>::all_with(client.clone(), &Kind::ClusterVersion.resource());
     let history = &version.get("version").await.unwrap().data["status"]["history"][0];
-    assert_eq!(
-        (&history["state"], &history["version"]),
-        (&json!("Completed"), &json!("4.8.4"))
-    );
-    let toolkit = objects(&client, Kind::ImageStream, "openshift")
-        .get("driver-toolkit")
-        .await
-        .unwrap();
+    assert_eq!((&history["state"], &history["version"]), (&json!("Completed"), &json!("4.8.4")));
+    let toolkit = objects(&client, Kind::ImageStream, "openshift").get("driver-toolkit").await.unwrap();
     assert_eq!(toolkit.data["status"]["tags"][0]["tag"], "latest");
     let all = Api::<DynamicObject>::all_with(client, &Kind::SecurityContextConstraints.resource());
-    assert_eq!(
-        all.get("privileged").await.unwrap().data["allowPrivilegedContainer"],
-        true
-    );
+    assert_eq!(all.get("privileged").await.unwrap().data["allowPrivilegedContainer"], true);
 }

@@ -24,17 +24,8 @@ struct World {
 async fn world(name: &str) -> World {
     let direct = namespace(name).await;
     let proxy = FaultProxy::start(plane()).await.unwrap();
-    let client = Client::try_from(
-        proxy
-            .config(&plane().config("pintle:admin").unwrap())
-            .unwrap(),
-    )
-    .unwrap();
-    World {
-        proxy,
-        maps: Api::namespaced(client, name),
-        direct: Api::namespaced(direct, name),
-    }
+    let client = Client::try_from(proxy.config(&plane().config("pintle:admin").unwrap()).unwrap()).unwrap();
+    World { proxy, maps: Api::namespaced(client, name), direct: Api::namespaced(direct, name) }
 }
 
 fn map(name: &str) -> ConfigMap {
@@ -51,97 +42,45 @@ fn code(result: Result<ConfigMap, kube::Error>) -> u16 {
 
 #[tokio::test]
 async fn the_nth_write_is_refused_and_the_others_pass() {
-    let World {
-        proxy,
-        maps,
-        direct,
-    } = world("refused").await;
+    let World { proxy, maps, direct } = world("refused").await;
     proxy.rule(
         Matching::verbs(&["create"]).of("configmaps"),
         Nth::Only(2),
         Fault::Answer(Answer::conflict()),
     );
-    proxy.rule(
-        Matching::verbs(&["create"]).of("configmaps"),
-        Nth::Only(3),
-        Fault::Answer(Answer::invalid()),
-    );
-    proxy.rule(
-        Matching::verbs(&["create"]).of("configmaps"),
-        Nth::Only(4),
-        Fault::Lose(Answer::internal()),
-    );
+    proxy.rule(Matching::verbs(&["create"]).of("configmaps"), Nth::Only(3), Fault::Answer(Answer::invalid()));
+    proxy.rule(Matching::verbs(&["create"]).of("configmaps"), Nth::Only(4), Fault::Lose(Answer::internal()));
     let mut codes = Vec::new();
     for name in ["a", "b", "c", "d", "e"] {
         codes.push(code(maps.create(&PostParams::default(), &map(name)).await));
     }
     assert_eq!(codes, [200, 409, 422, 500, 200]);
-    let there: Vec<String> = direct
-        .list(&ListParams::default())
-        .await
-        .unwrap()
-        .iter()
-        .map(ConfigMap::name_any)
-        .collect();
-    let there: Vec<&str> = there
-        .iter()
-        .map(String::as_str)
-        .filter(|name| name.len() == 1)
-        .collect();
-    assert_eq!(
-        there,
-        ["a", "d", "e"],
-        "the answer for d was lost, its effect was not"
-    );
+    let there: Vec<String> =
+        direct.list(&ListParams::default()).await.unwrap().iter().map(ConfigMap::name_any).collect();
+    let there: Vec<&str> = there.iter().map(String::as_str).filter(|name| name.len() == 1).collect();
+    assert_eq!(there, ["a", "d", "e"], "the answer for d was lost, its effect was not");
     assert_eq!(proxy.writes().len(), 3);
     proxy.clear();
-    assert_eq!(
-        code(maps.create(&PostParams::default(), &map("b")).await),
-        200
-    );
+    assert_eq!(code(maps.create(&PostParams::default(), &map("b")).await), 200);
 }
 
 #[tokio::test]
 async fn a_throttled_client_is_told_when_to_come_again() {
     let World { proxy, .. } = world("throttled").await;
-    proxy.rule(
-        Matching::any(),
-        Nth::First(1),
-        Fault::Answer(Answer::too_many(7)),
-    );
+    proxy.rule(Matching::any(), Nth::First(1), Fault::Answer(Answer::too_many(7)));
     let url = format!("{}/api/v1/namespaces/throttled/configmaps", proxy.url());
     let answer = reqwest::get(url).await.unwrap();
     assert_eq!(answer.status(), 429);
     assert_eq!(answer.headers()["retry-after"], "7");
     let body: serde_json::Value = answer.json().await.unwrap();
-    assert_eq!(
-        (&body["kind"], &body["reason"]),
-        (&json!("Status"), &json!("TooManyRequests"))
-    );
+    assert_eq!((&body["kind"], &body["reason"]), (&json!("Status"), &json!("TooManyRequests")));
 }
 
 #[tokio::test]
 async fn a_watch_is_not_buffered_and_is_cut_or_delayed_as_told() {
-    let World {
-        proxy,
-        maps,
-        direct,
-    } = world("watches").await;
-    let add = async |name: &str| {
-        drop(
-            direct
-                .create(&PostParams::default(), &map(name))
-                .await
-                .unwrap(),
-        )
-    };
-    let version = direct
-        .list(&ListParams::default())
-        .await
-        .unwrap()
-        .metadata
-        .resource_version
-        .unwrap();
+    let World { proxy, maps, direct } = world("watches").await;
+    let add = async |name: &str| drop(direct.create(&PostParams::default(), &map(name)).await.unwrap());
+    let version = direct.list(&ListParams::default()).await.unwrap().metadata.resource_version.unwrap();
     let params = WatchParams::default().labels("!absent");
 
     let plain = maps.watch(&params, &version).await.unwrap();
@@ -151,21 +90,10 @@ async fn a_watch_is_not_buffered_and_is_cut_or_delayed_as_told() {
     while !matches!(plain.try_next().await.unwrap(), Some(WatchEvent::Added(map)) if map.name_any() == "one")
     {
     }
-    assert!(
-        begun.elapsed() < Duration::from_secs(2),
-        "an event waits for nothing"
-    );
+    assert!(begun.elapsed() < Duration::from_secs(2), "an event waits for nothing");
 
-    proxy.rule(
-        Matching::verbs(&["watch"]),
-        Nth::Only(1),
-        Fault::CutWatch { after_events: 2 },
-    );
-    proxy.rule(
-        Matching::verbs(&["watch"]),
-        Nth::Only(2),
-        Fault::DelayWatch(Duration::from_millis(400)),
-    );
+    proxy.rule(Matching::verbs(&["watch"]), Nth::Only(1), Fault::CutWatch { after_events: 2 });
+    proxy.rule(Matching::verbs(&["watch"]), Nth::Only(2), Fault::DelayWatch(Duration::from_millis(400)));
     add("two").await;
     add("three").await;
     let cut: Vec<_> = maps.watch(&params, &version).await.unwrap().collect().await;
@@ -193,61 +121,30 @@ async fn a_watch_is_not_buffered_and_is_cut_or_delayed_as_told() {
 
 #[tokio::test]
 async fn a_stale_list_is_that_of_before_and_a_muted_watch_shows_nothing_more() {
-    let World {
-        proxy,
-        maps,
-        direct,
-    } = world("stale").await;
-    let add = async |name: &str| {
-        drop(
-            direct
-                .create(&PostParams::default(), &map(name))
-                .await
-                .unwrap(),
-        )
-    };
+    let World { proxy, maps, direct } = world("stale").await;
+    let add = async |name: &str| drop(direct.create(&PostParams::default(), &map(name)).await.unwrap());
     let names = async |params: &ListParams| {
         let all = maps.list(params).await.unwrap();
         let names = all.iter().map(ConfigMap::name_any);
-        names
-            .filter(|name| name.starts_with("own-"))
-            .collect::<Vec<_>>()
+        names.filter(|name| name.starts_with("own-")).collect::<Vec<_>>()
     };
     let lists = Matching::verbs(&["list"]).of("configmaps");
     proxy.rule(lists, Nth::Only(2), Fault::StaleList);
     add("own-1").await;
     assert_eq!(names(&ListParams::default()).await, ["own-1"]);
     add("own-2").await;
-    assert_eq!(
-        names(&ListParams::default()).await,
-        ["own-1"],
-        "the second list is stale"
-    );
+    assert_eq!(names(&ListParams::default()).await, ["own-1"], "the second list is stale");
     assert_eq!(names(&ListParams::default()).await, ["own-1", "own-2"]);
 
-    let version = direct
-        .list(&ListParams::default())
-        .await
-        .unwrap()
-        .metadata
-        .resource_version
-        .unwrap();
-    proxy.rule(
-        Matching::verbs(&["watch"]),
-        Nth::Only(1),
-        Fault::MuteWatch { after_events: 1 },
-    );
+    let version = direct.list(&ListParams::default()).await.unwrap().metadata.resource_version.unwrap();
+    proxy.rule(Matching::verbs(&["watch"]), Nth::Only(1), Fault::MuteWatch { after_events: 1 });
     let muted = maps.watch(&WatchParams::default(), &version).await.unwrap();
     add("own-3").await;
     add("own-4").await;
     let seen = muted.take_until(tokio::time::sleep(Duration::from_millis(500)));
     assert_eq!(seen.collect::<Vec<_>>().await.len(), 1);
     let open = maps.watch(&WatchParams::default(), &version).await.unwrap();
-    assert_eq!(
-        open.take(2).collect::<Vec<_>>().await.len(),
-        2,
-        "the next watch shows both"
-    );
+    assert_eq!(open.take(2).collect::<Vec<_>>().await.len(), 2, "the next watch shows both");
 }
 
 #[tokio::test]
@@ -261,30 +158,20 @@ async fn an_api_server_that_is_away_breaks_watches_and_comes_back() {
     let ended = tokio::time::timeout(Duration::from_secs(5), rest).await;
     assert!(ended.is_ok(), "the watch broke");
     let answer = maps.list(&ListParams::default()).await;
-    assert!(
-        !matches!(answer, Ok(_) | Err(kube::Error::Api(_))),
-        "nobody answers"
-    );
+    assert!(!matches!(answer, Ok(_) | Err(kube::Error::Api(_))), "nobody answers");
     proxy.come_back();
     maps.list(&ListParams::default()).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_client_ended_after_its_second_write_never_learns_of_it() {
-    let World {
-        proxy,
-        maps,
-        direct,
-    } = world("ended").await;
+    let World { proxy, maps, direct } = world("ended").await;
     let known = Arc::new(AtomicU64::new(0));
     let counted = known.clone();
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let end = std::sync::Mutex::new(Some(end));
     proxy.after_write(move |count, request| {
-        assert_eq!(
-            (request.verb.as_str(), request.namespace.as_str()),
-            ("patch", "ended")
-        );
+        assert_eq!((request.verb.as_str(), request.namespace.as_str()), ("patch", "ended"));
         let end = (count == 2).then(|| end.lock().unwrap().take()).flatten();
         async move {
             if let Some(end) = end {
@@ -306,9 +193,6 @@ async fn a_client_ended_after_its_second_write_never_learns_of_it() {
     client.abort();
     assert!(client.await.unwrap_err().is_cancelled());
     assert_eq!(known.load(Ordering::SeqCst), 1);
-    assert!(
-        direct.get_opt("second").await.unwrap().is_some(),
-        "it was done all the same"
-    );
+    assert!(direct.get_opt("second").await.unwrap().is_some(), "it was done all the same");
     assert!(direct.get_opt("third").await.unwrap().is_none());
 }

@@ -33,8 +33,7 @@ fn waiting_reason(pod: &Pod) -> Option<&str> {
 async fn all_wait_for(client: &Client, namespace: &str, count: usize, reason: &str) -> Vec<Pod> {
     eventually(reason, async || {
         let found = pods(client, namespace, "app=driver").await;
-        (found.len() == count && found.iter().all(|pod| waiting_reason(pod) == Some(reason)))
-            .then_some(found)
+        (found.len() == count && found.iter().all(|pod| waiting_reason(pod) == Some(reason))).then_some(found)
     })
     .await
 }
@@ -49,21 +48,12 @@ async fn a_pod_whose_image_is_missing_backs_off_until_the_image_is_pushed() {
     sets.create(&PostParams::default(), &set).await.unwrap();
 
     let held = all_wait_for(&client, "images", 2, "ImagePullBackOff").await;
-    assert!(
-        held.iter()
-            .all(|pod| pod.status.as_ref().unwrap().phase.as_deref() == Some("Pending"))
-    );
+    assert!(held.iter().all(|pod| pod.status.as_ref().unwrap().phase.as_deref() == Some("Pending")));
     // One that is made anew meets the same.
     let api = Api::<Pod>::namespaced(client.clone(), "images");
-    api.delete(&held[0].name_any(), &DeleteParams::default())
-        .await
-        .unwrap();
+    api.delete(&held[0].name_any(), &DeleteParams::default()).await.unwrap();
     eventually("the pod is replaced", async || {
-        let names: Vec<_> = pods(&client, "images", "app=driver")
-            .await
-            .iter()
-            .map(Pod::name_any)
-            .collect();
+        let names: Vec<_> = pods(&client, "images", "app=driver").await.iter().map(Pod::name_any).collect();
         (names.len() == 2 && !names.contains(&held[0].name_any())).then_some(())
     })
     .await;
@@ -93,8 +83,7 @@ async fn the_log_of_each_node_says_what_the_test_wants_and_may_lag() {
         })
     });
     let sets = Api::<DaemonSet>::namespaced(client.clone(), "logs");
-    let set =
-        serde_json::from_value(daemon_set("driver", "registry.example/driver:1", "logs")).unwrap();
+    let set = serde_json::from_value(daemon_set("driver", "registry.example/driver:1", "logs")).unwrap();
     sets.create(&PostParams::default(), &set).await.unwrap();
     let found = eventually("two pods run", async || {
         let found = pods(&client, "logs", "app=driver").await;
@@ -114,22 +103,11 @@ async fn the_log_of_each_node_says_what_the_test_wants_and_may_lag() {
         .await
     };
     let loaded = log(&on("logs-0"), "+ sleep infinity").await;
-    assert!(
-        loaded.starts_with("+ modprobe -v -a simple-kmod simple-procfs-kmod\ninsmod "),
-        "{loaded}"
-    );
+    assert!(loaded.starts_with("+ modprobe -v -a simple-kmod simple-procfs-kmod\ninsmod "), "{loaded}");
     assert!(log(&on("logs-1"), "late").await.starts_with("+ modprobe"));
-    simulators()
-        .logs()
-        .append("logs", &on("logs-1"), "driver", "one more")
-        .unwrap();
+    simulators().logs().append("logs", &on("logs-1"), "driver", "one more").unwrap();
     log(&on("logs-1"), "one more").await;
-    assert!(
-        simulators()
-            .logs()
-            .append("logs", "nobody", "driver", "x")
-            .is_err()
-    );
+    assert!(simulators().logs().append("logs", "nobody", "driver", "x").is_err());
 }
 
 #[tokio::test]
@@ -142,18 +120,10 @@ async fn a_pod_nobody_wrote_a_log_for_has_an_empty_one() {
         "spec": {"nodeName": "silent-0", "containers": [{"name": "main", "image": "registry.example/a:1"}]},
     });
     eventually("the pod is taken", async || {
-        api.create(
-            &PostParams::default(),
-            &serde_json::from_value(pod.clone()).unwrap(),
-        )
-        .await
-        .ok()
+        api.create(&PostParams::default(), &serde_json::from_value(pod.clone()).unwrap()).await.ok()
     })
     .await;
-    eventually("the pod runs", async || {
-        is_ready(&api.get("silent").await.unwrap()).then_some(())
-    })
-    .await;
+    eventually("the pod runs", async || is_ready(&api.get("silent").await.unwrap()).then_some(())).await;
     assert_eq!(api.logs("silent", &LogParams::default()).await.unwrap(), "");
 }
 
@@ -172,46 +142,20 @@ async fn a_job_completes_and_one_that_is_told_to_fails() {
         }))
         .unwrap()
     };
-    jobs.create(&PostParams::default(), &job("good", json!({})))
-        .await
-        .unwrap();
-    jobs.create(
-        &PostParams::default(),
-        &job("bad", json!({"sim.pintle.dev/exit-code": "3"})),
-    )
-    .await
-    .unwrap();
+    jobs.create(&PostParams::default(), &job("good", json!({}))).await.unwrap();
+    jobs.create(&PostParams::default(), &job("bad", json!({"sim.pintle.dev/exit-code": "3"}))).await.unwrap();
     let ended = async |name: &str, condition: &str| {
         eventually(condition, async || {
             let conditions = jobs.get(name).await.unwrap().status?.conditions?;
-            conditions
-                .iter()
-                .any(|one| one.type_ == condition && one.status == "True")
-                .then_some(())
+            conditions.iter().any(|one| one.type_ == condition && one.status == "True").then_some(())
         })
         .await;
     };
     ended("good", "Complete").await;
     ended("bad", "Failed").await;
     let failed = pods(&client, "jobs", "job-name=bad").await;
-    let status = failed[0]
-        .status
-        .as_ref()
-        .unwrap()
-        .container_statuses
-        .as_ref()
-        .unwrap();
-    assert_eq!(
-        status[0]
-            .state
-            .as_ref()
-            .unwrap()
-            .terminated
-            .as_ref()
-            .unwrap()
-            .exit_code,
-        3
-    );
+    let status = failed[0].status.as_ref().unwrap().container_statuses.as_ref().unwrap();
+    assert_eq!(status[0].state.as_ref().unwrap().terminated.as_ref().unwrap().exit_code, 3);
 }
 
 #[tokio::test]
@@ -227,36 +171,17 @@ async fn a_pod_that_says_so_crashes_and_another_one_starts_late() {
         .unwrap()
     };
     eventually("pods are taken", async || {
-        api.create(
-            &PostParams::default(),
-            &pod("crashes", "sim.pintle.dev/crash", "30ms"),
-        )
-        .await
-        .ok()
+        api.create(&PostParams::default(), &pod("crashes", "sim.pintle.dev/crash", "30ms")).await.ok()
     })
     .await;
-    api.create(
-        &PostParams::default(),
-        &pod("late", "sim.pintle.dev/ready-after", "1h"),
-    )
-    .await
-    .unwrap();
+    api.create(&PostParams::default(), &pod("late", "sim.pintle.dev/ready-after", "1h")).await.unwrap();
     let crashed = eventually("CrashLoopBackOff", async || {
         let pod = api.get("crashes").await.unwrap();
         (waiting_reason(&pod) == Some("CrashLoopBackOff")).then_some(pod)
     })
     .await;
     assert!(!is_ready(&crashed));
-    assert_eq!(
-        api.get("late")
-            .await
-            .unwrap()
-            .status
-            .unwrap()
-            .phase
-            .as_deref(),
-        Some("Pending")
-    );
+    assert_eq!(api.get("late").await.unwrap().status.unwrap().phase.as_deref(), Some("Pending"));
 }
 
 #[tokio::test]
@@ -276,12 +201,7 @@ async fn two_hundred_pods_start_in_seconds() {
         },
     });
     let begun = Instant::now();
-    sets.create(
-        &PostParams::default(),
-        &serde_json::from_value(set).unwrap(),
-    )
-    .await
-    .unwrap();
+    sets.create(&PostParams::default(), &serde_json::from_value(set).unwrap()).await.unwrap();
     eventually("all are available", async || {
         (sets.get("crowd").await.unwrap().status?.available_replicas == Some(200)).then_some(())
     })

@@ -24,10 +24,7 @@ pub(crate) fn plane() -> &'static ControlPlane {
 pub(crate) async fn namespace(name: &str) -> Client {
     let client = plane().client().unwrap();
     let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
-    Api::<Namespace>::all(client.clone())
-        .create(&PostParams::default(), &namespace)
-        .await
-        .unwrap();
+    Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
     client
 }
 
@@ -38,11 +35,7 @@ pub(crate) async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Opti
         if let Some(answer) = ask().await {
             return answer;
         }
-        assert!(
-            begun.elapsed() < PATIENCE,
-            "{what}: not within {} s",
-            PATIENCE.as_secs()
-        );
+        assert!(begun.elapsed() < PATIENCE, "{what}: not within {} s", PATIENCE.as_secs());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -50,21 +43,12 @@ pub(crate) async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Opti
 /// The pods of a namespace with a label.
 pub(crate) async fn pods(client: &Client, namespace: &str, label: &str) -> Vec<Pod> {
     let pods = Api::<Pod>::namespaced(client.clone(), namespace);
-    pods.list(&ListParams::default().labels(label))
-        .await
-        .unwrap()
-        .items
+    pods.list(&ListParams::default().labels(label)).await.unwrap().items
 }
 
 pub(crate) fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.conditions.as_ref());
-    conditions.is_some_and(|all| {
-        all.iter()
-            .any(|one| one.type_ == "Ready" && one.status == "True")
-    })
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
 }
 
 /// A DaemonSet on the workers that carry `label`.

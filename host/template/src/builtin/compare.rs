@@ -114,11 +114,7 @@ fn equal_others(a: &Value, b: &Value) -> Result<bool, FnError> {
         )));
     }
     if !comparable(b) {
-        return Err(FnError::new(format!(
-            "non-comparable type {}: {}",
-            text(b"%s", b)?,
-            type_of(b)
-        )));
+        return Err(FnError::new(format!("non-comparable type {}: {}", text(b"%s", b)?, type_of(b))));
     }
     Ok(same_object(a, b))
 }

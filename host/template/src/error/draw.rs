@@ -39,28 +39,14 @@ pub(super) fn error(error: &Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 fn excerpt(frame: &Frame, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let (start, len) = frame.mark;
     let (number, byte_column) = line_and_column(&frame.source.text, start);
-    let line = frame
-        .source
-        .text
-        .lines()
-        .nth(number - 1)
-        .unwrap_or_default();
+    let line = frame.source.text.lines().nth(number - 1).unwrap_or_default();
     let column = line.get(..byte_column).unwrap_or(line).chars().count();
-    let cut = if column > WIDTH * 3 / 4 {
-        column - WIDTH / 2
-    } else {
-        0
-    };
+    let cut = if column > WIDTH * 3 / 4 { column - WIDTH / 2 } else { 0 };
     let shown: String = line.chars().skip(cut).take(WIDTH).map(visible).collect();
     let rest = shown.chars().count().saturating_sub(column - cut).max(1);
     let carets = "^".repeat(len.clamp(1, rest));
     let gutter = " ".repeat(number.to_string().len().max(4));
-    write!(
-        f,
-        "\n{gutter}--> {}:{number}:{}",
-        frame.file(),
-        byte_column + 1
-    )?;
+    write!(f, "\n{gutter}--> {}:{number}:{}", frame.file(), byte_column + 1)?;
     write!(f, "\n{gutter} |\n{number:>4} | {shown}\n{gutter} | ")?;
     write!(f, "{}{carets}", " ".repeat(column - cut))
 }

@@ -37,30 +37,17 @@ impl<'p> Frame<'_, 'p, '_> {
         if let Some(bytes) = value.as_bytes() {
             let checked = self.ctx.check_len(bytes.len());
             let steps = bytes.len() as u64 / BYTES_PER_STEP;
-            checked
-                .and_then(|()| self.ctx.charge(steps))
-                .map_err(|failure| {
-                    self.at = at;
-                    self.stopped(failure)
-                })?;
+            checked.and_then(|()| self.ctx.charge(steps)).map_err(|failure| {
+                self.at = at;
+                self.stopped(failure)
+            })?;
         }
         Ok(Got::concrete(value))
     }
 
     /// `and` and `or` evaluate no argument after the deciding one, and return that.
-    fn logic(
-        &mut self,
-        dot: &Got,
-        word: &'p Word,
-        args: &'p [Expr],
-        piped: Option<Got>,
-    ) -> Exec<Got> {
-        self.check_count(
-            word.entry.name,
-            word.entry.signature,
-            args.len(),
-            piped.is_some(),
-        )?;
+    fn logic(&mut self, dot: &Got, word: &'p Word, args: &'p [Expr], piped: Option<Got>) -> Exec<Got> {
+        self.check_count(word.entry.name, word.entry.signature, args.len(), piped.is_some())?;
         let decides = word.special == Special::Or;
         let mut last = Got::concrete(nil());
         for arg in args {
@@ -98,14 +85,10 @@ impl<'p> Frame<'_, 'p, '_> {
         let count = given + usize::from(piped);
         let want = signature.fixed.len();
         if signature.rest.is_some() && count < want {
-            return self.fail(format!(
-                "wrong number of args for {name}: want at least {want} got {given}"
-            ));
+            return self.fail(format!("wrong number of args for {name}: want at least {want} got {given}"));
         }
         if signature.rest.is_none() && count != want {
-            return self.fail(format!(
-                "wrong number of args for {name}: want {want} got {count}"
-            ));
+            return self.fail(format!("wrong number of args for {name}: want {want} got {count}"));
         }
         Ok(())
     }
@@ -115,9 +98,7 @@ impl<'p> Frame<'_, 'p, '_> {
         match &expr.kind {
             ExprKind::Nil if can_be_nil(param) => Ok(nil()),
             ExprKind::Nil => self.fail(format!("cannot assign nil to {}", type_name(param))),
-            ExprKind::Bool(_) | ExprKind::Number(_) | ExprKind::Str { .. } => {
-                self.literal(dot, expr, param)
-            }
+            ExprKind::Bool(_) | ExprKind::Number(_) | ExprKind::Str { .. } => self.literal(dot, expr, param),
             _ => {
                 let got = self.operand(dot, expr)?;
                 self.fit(got, param)
@@ -162,15 +143,9 @@ impl<'p> Frame<'_, 'p, '_> {
         if fits(&value, param) {
             return Ok(value);
         }
-        let found = if value.is_none() {
-            "interface {}"
-        } else {
-            value::type_of(&value)
-        };
+        let found = if value.is_none() { "interface {}" } else { value::type_of(&value) };
         let expected = type_name(param);
-        self.fail(format!(
-            "wrong type for value; expected {expected}; got {found}"
-        ))
+        self.fail(format!("wrong type for value; expected {expected}; got {found}"))
     }
 }
 

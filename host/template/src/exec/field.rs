@@ -42,18 +42,11 @@ impl<'p> Frame<'_, 'p, '_> {
         }
         let (receiver, names) = match &expr.kind {
             ExprKind::Field(names) => (dot.clone(), names),
-            ExprKind::Variable(variable) => (
-                self.variable(variable.id, &variable.name)?,
-                &variable.fields,
-            ),
+            ExprKind::Variable(variable) => (self.variable(variable.id, &variable.name)?, &variable.fields),
             ExprKind::Chain { of, fields } => {
                 let got = self.operand(dot, of)?;
                 // What a chain starts from is an argument without a type: nil in it is nothing.
-                let value = if got.value.is_none() {
-                    invalid()
-                } else {
-                    got.value
-                };
+                let value = if got.value.is_none() { invalid() } else { got.value };
                 (Got { value, ..got }, fields)
             }
             _ => return self.operand(dot, expr),
@@ -63,18 +56,9 @@ impl<'p> Frame<'_, 'p, '_> {
         };
         let at = At::Expr(expr);
         let start = receiver.value.clone();
-        let result = self.links(dot, at, receiver, names).and_then(|receiver| {
-            self.field(
-                receiver,
-                Access {
-                    dot,
-                    at,
-                    name: last,
-                    args,
-                    piped,
-                },
-            )
-        });
+        let result = self
+            .links(dot, at, receiver, names)
+            .and_then(|receiver| self.field(receiver, Access { dot, at, name: last, args, piped }));
         result.map_err(|error| explained(error, expr, &start))
     }
 
@@ -95,24 +79,12 @@ impl<'p> Frame<'_, 'p, '_> {
             let next = map.get(name)?;
             value = next;
         }
-        Some(Got {
-            value,
-            interface: map_type != MapType::Strings,
-        })
+        Some(Got { value, interface: map_type != MapType::Strings })
     }
 
     fn links(&mut self, dot: &Got, at: At<'p>, mut receiver: Got, names: &[Arc<str>]) -> Exec<Got> {
         for name in names {
-            receiver = self.field(
-                receiver,
-                Access {
-                    dot,
-                    at,
-                    name,
-                    args: &[],
-                    piped: None,
-                },
-            )?;
+            receiver = self.field(receiver, Access { dot, at, name, args: &[], piped: None })?;
         }
         Ok(receiver)
     }
@@ -136,10 +108,7 @@ impl<'p> Frame<'_, 'p, '_> {
                 Some(value) => value,
                 None => self.missing_entry(name, map.zero())?,
             };
-            return Ok(Got {
-                value,
-                interface: map.ty() != MapType::Strings,
-            });
+            return Ok(Got { value, interface: map.ty() != MapType::Strings });
         }
         match as_object(&receiver.value) {
             Some(object) => self.object_field(object, &receiver, access),
@@ -154,12 +123,7 @@ impl<'p> Frame<'_, 'p, '_> {
         Ok(if zero.is_none() { self.missing() } else { zero })
     }
 
-    fn object_field(
-        &mut self,
-        object: &dyn GoObject,
-        receiver: &Got,
-        access: Access<'_, 'p>,
-    ) -> Exec<Got> {
+    fn object_field(&mut self, object: &dyn GoObject, receiver: &Got, access: Access<'_, 'p>) -> Exec<Got> {
         let name = access.name;
         if let Some(signature) = object.method(name) {
             let args = self.arguments(name, signature, access.dot, access.args, access.piped)?;
@@ -178,26 +142,17 @@ impl<'p> Frame<'_, 'p, '_> {
             return self.fail(format!("{name} {what}"));
         }
         match object.field(name) {
-            Some(value) => Ok(Got {
-                interface: value.is_none(),
-                value,
-            }),
+            Some(value) => Ok(Got { interface: value.is_none(), value }),
             None if is_map => {
                 let value = self.missing_entry(name, object.zero())?;
-                Ok(Got {
-                    interface: value.is_none(),
-                    value,
-                })
+                Ok(Got { interface: value.is_none(), value })
             }
             None => self.no_field(name, receiver),
         }
     }
 
     fn no_field<T>(&self, name: &str, receiver: &Got) -> Exec<T> {
-        self.fail(format!(
-            "can't evaluate field {name} in type {}",
-            receiver.type_name()
-        ))
+        self.fail(format!("can't evaluate field {name} in type {}", receiver.type_name()))
     }
 }
 

@@ -38,10 +38,7 @@ impl Ctx<'_> {
         self.charge(text.len() as u64 / 16)?;
         let parsed = self.parse_text(text).map_err(|error| {
             let quoted = quote(text.as_bytes());
-            FnError::new(format!(
-                "cannot parse template {quoted}: {}",
-                error.go_text()
-            ))
+            FnError::new(format!("cannot parse template {quoted}: {}", error.go_text()))
         })?;
         let overlay = Arc::new(parsed.over(&self.templates));
         let outer = std::mem::replace(&mut self.templates, overlay);
@@ -75,12 +72,7 @@ impl Ctx<'_> {
         }
     }
 
-    fn execute(
-        &mut self,
-        template: &Arc<Template>,
-        dot: Value,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Error> {
+    fn execute(&mut self, template: &Arc<Template>, dot: Value, out: &mut Vec<u8>) -> Result<(), Error> {
         crate::stack::grown(|| Frame::execute(self, template, dot, out))
     }
 
@@ -107,7 +99,5 @@ impl Ctx<'_> {
 
 fn no_template(name: &str) -> FnError {
     let name = quote(name.as_bytes());
-    FnError::no_template(format!(
-        "template: no template {name} associated with template \"{ROOT}\""
-    ))
+    FnError::no_template(format!("template: no template {name} associated with template \"{ROOT}\""))
 }

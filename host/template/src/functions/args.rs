@@ -8,13 +8,11 @@ use crate::value::number::{Number, number};
 use crate::value::object::Shape;
 use crate::value::print::print_value;
 use crate::value::{
-    Map, Value, as_byte_slice, as_list, as_map, as_object, as_string, as_text, is_nil, kind_of,
-    type_of,
+    Map, Value, as_byte_slice, as_list, as_map, as_object, as_string, as_text, is_nil, kind_of, type_of,
 };
 
 /// What Go says when a function looks into nil.
-pub(crate) const NIL_POINTER: &str =
-    "runtime error: invalid memory address or nil pointer dereference";
+pub(crate) const NIL_POINTER: &str = "runtime error: invalid memory address or nil pointer dereference";
 
 /// The argument at an index.
 pub(crate) fn any(args: &[Value], index: usize) -> Result<&Value, FnError> {
@@ -23,16 +21,12 @@ pub(crate) fn any(args: &[Value], index: usize) -> Result<&Value, FnError> {
 
 /// The bytes of a `string` parameter.
 pub(crate) fn bytes(args: &[Value], index: usize) -> Result<&[u8], FnError> {
-    args.get(index)
-        .and_then(as_string)
-        .ok_or_else(FnError::arguments)
+    args.get(index).and_then(as_string).ok_or_else(FnError::arguments)
 }
 
 /// The text of a `string` parameter, with U+FFFD for what is not UTF-8.
 pub(crate) fn text(args: &[Value], index: usize) -> Result<Cow<'_, str>, FnError> {
-    args.get(index)
-        .and_then(as_text)
-        .ok_or_else(FnError::arguments)
+    args.get(index).and_then(as_text).ok_or_else(FnError::arguments)
 }
 
 /// An `int` or `int64` parameter.
@@ -64,17 +58,10 @@ pub(crate) fn items(value: &Value) -> Option<Cow<'_, [Value]>> {
         return Some(Cow::Borrowed(list.items()));
     }
     if let Some(bytes) = as_byte_slice(value) {
-        return Some(Cow::Owned(
-            bytes
-                .iter()
-                .map(|byte| Value::from(u128::from(*byte)))
-                .collect(),
-        ));
+        return Some(Cow::Owned(bytes.iter().map(|byte| Value::from(u128::from(*byte))).collect()));
     }
     let object = as_object(value).filter(|object| object.shape() == Shape::Slice)?;
-    Some(Cow::Owned(
-        object.entries().into_iter().map(|(_, item)| item).collect(),
-    ))
+    Some(Cow::Owned(object.entries().into_iter().map(|(_, item)| item).collect()))
 }
 
 /// The items of a list argument of a function that refuses other kinds with this text before the
@@ -89,9 +76,7 @@ pub(crate) fn list<'v>(value: &'v Value, refusal: &str) -> Result<Cow<'v, [Value
 /// Go's text for a type assertion that fails.
 pub(crate) fn conversion(value: &Value, wanted: &str) -> FnError {
     let found = if is_nil(value) { "nil" } else { type_of(value) };
-    FnError::new(format!(
-        "interface conversion: interface {{}} is {found}, not {wanted}"
-    ))
+    FnError::new(format!("interface conversion: interface {{}} is {found}, not {wanted}"))
 }
 
 /// Sprig's text of a value: `%v`, but bytes are a string.
@@ -110,11 +95,7 @@ pub(crate) fn strings(value: &Value) -> Result<Vec<Vec<u8>>, FnError> {
         return Ok(Vec::new());
     }
     match items(value) {
-        Some(items) => items
-            .iter()
-            .filter(|item| !is_nil(item))
-            .map(strval)
-            .collect(),
+        Some(items) => items.iter().filter(|item| !is_nil(item)).map(strval).collect(),
         None => Ok(vec![strval(value)?]),
     }
 }
@@ -170,10 +151,7 @@ pub(crate) fn without_underscores(text: &str) -> Option<Cow<'_, str>> {
         return Some(Cow::Borrowed(text));
     }
     let bytes = text.as_bytes();
-    let digit = |at: Option<usize>| {
-        at.and_then(|at| bytes.get(at))
-            .is_some_and(u8::is_ascii_digit)
-    };
+    let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
     let mut marks = text.match_indices('_');
     let fit = marks.all(|(at, _)| digit(at.checked_sub(1)) && digit(Some(at + 1)));
     fit.then(|| Cow::Owned(text.replace('_', "")))
@@ -192,11 +170,7 @@ fn without_zero_decimals(text: &str) -> &str {
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
 pub(crate) fn float_to_int(float: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
-    if (-LIMIT..LIMIT).contains(&float) {
-        float as i64
-    } else {
-        i64::MIN
-    }
+    if (-LIMIT..LIMIT).contains(&float) { float as i64 } else { i64::MIN }
 }
 
 #[cfg(test)]

@@ -35,9 +35,7 @@ pub(super) fn lower(c: char) -> char {
 }
 
 fn mapped(_: &mut Ctx<'_>, args: &[Value], map: fn(char) -> char) -> Result {
-    Ok(Value::from(
-        text(args, 0)?.chars().map(map).collect::<String>(),
-    ))
+    Ok(Value::from(text(args, 0)?.chars().map(map).collect::<String>()))
 }
 
 /// Letters that follow a separator become capitals: Go's `strings.Title`.

@@ -3,58 +3,33 @@
 use super::args::{any, bytes, text};
 use super::{ANY, STRING};
 use crate::function::{Ctx, Entry, FnError};
-use crate::value::{
-    Entries, Value, as_list, as_map, is_nil, is_string, list_value, map_value, number,
-};
+use crate::value::{Entries, Value, as_list, as_map, is_nil, is_string, list_value, map_value, number};
 use crate::yaml;
 use crate::yaml::json::{JsonError, Layout, to_json};
 use crate::yaml::json_read::from_json;
 
 pub(super) const TABLE: &[Entry] = &[
     Entry::fixed("toYaml", &[ANY], |ctx, args| or_nothing(ctx, to_yaml(args))),
-    Entry::fixed("mustToYaml", &[ANY], |ctx, args| {
-        or_fail(ctx, to_yaml(args))
-    }),
+    Entry::fixed("mustToYaml", &[ANY], |ctx, args| or_fail(ctx, to_yaml(args))),
     Entry::fixed("toYamlPretty", &[ANY], |ctx, args| {
         or_nothing(ctx, yaml_text(yaml::emit_pretty(any(args, 0)?)))
     }),
     Entry::fixed("fromYaml", &[STRING], from_yaml),
     Entry::fixed("fromYamlArray", &[STRING], from_yaml_array),
-    Entry::fixed("toJson", &[ANY], |ctx, args| {
-        or_nothing(ctx, json(args, ESCAPED))
-    }),
-    Entry::fixed("mustToJson", &[ANY], |ctx, args| {
-        or_fail(ctx, json(args, ESCAPED))
-    }),
-    Entry::fixed("toPrettyJson", &[ANY], |ctx, args| {
-        or_nothing(ctx, json(args, PRETTY))
-    }),
-    Entry::fixed("mustToPrettyJson", &[ANY], |ctx, args| {
-        or_fail(ctx, json(args, PRETTY))
-    }),
-    Entry::fixed("toRawJson", &[ANY], |ctx, args| {
-        or_fail(ctx, json(args, RAW))
-    }),
-    Entry::fixed("mustToRawJson", &[ANY], |ctx, args| {
-        or_fail(ctx, json(args, RAW))
-    }),
+    Entry::fixed("toJson", &[ANY], |ctx, args| or_nothing(ctx, json(args, ESCAPED))),
+    Entry::fixed("mustToJson", &[ANY], |ctx, args| or_fail(ctx, json(args, ESCAPED))),
+    Entry::fixed("toPrettyJson", &[ANY], |ctx, args| or_nothing(ctx, json(args, PRETTY))),
+    Entry::fixed("mustToPrettyJson", &[ANY], |ctx, args| or_fail(ctx, json(args, PRETTY))),
+    Entry::fixed("toRawJson", &[ANY], |ctx, args| or_fail(ctx, json(args, RAW))),
+    Entry::fixed("mustToRawJson", &[ANY], |ctx, args| or_fail(ctx, json(args, RAW))),
     Entry::fixed("fromJson", &[STRING], from_json_map),
     Entry::fixed("fromJsonArray", &[STRING], from_json_array),
     Entry::fixed("mustFromJson", &[STRING], must_from_json),
 ];
 
-const RAW: Layout = Layout {
-    escape_html: false,
-    pretty: false,
-};
-const ESCAPED: Layout = Layout {
-    escape_html: true,
-    pretty: false,
-};
-const PRETTY: Layout = Layout {
-    escape_html: true,
-    pretty: true,
-};
+const RAW: Layout = Layout { escape_html: false, pretty: false };
+const ESCAPED: Layout = Layout { escape_html: true, pretty: false };
+const PRETTY: Layout = Layout { escape_html: true, pretty: true };
 
 /// Go's name of a map a text is decoded into.
 const MAP: &str = "map[string]interface {}";
@@ -80,9 +55,7 @@ impl From<JsonError> for FnOrJson {
     fn from(err: JsonError) -> Self {
         match err {
             // A limit is never a quiet empty text.
-            JsonError::TooLong => {
-                Self::Fn(FnError::limit("value text", crate::value::print::MAX_TEXT))
-            }
+            JsonError::TooLong => Self::Fn(FnError::limit("value text", crate::value::print::MAX_TEXT)),
             err => Self::Json(err),
         }
     }
@@ -114,9 +87,7 @@ fn or_nothing(ctx: &mut Ctx<'_>, text: Text) -> Result {
 fn or_fail(ctx: &mut Ctx<'_>, text: Text) -> Result {
     match text {
         Ok(text) => charged(ctx, text),
-        Err(FnOrJson::Json(JsonError::Control)) => {
-            Err(FnError::new(JsonError::Control.to_string()))
-        }
+        Err(FnOrJson::Json(JsonError::Control)) => Err(FnError::new(JsonError::Control.to_string())),
         Err(FnOrJson::Json(err)) => Err(FnError::new(err.to_string())),
         Err(FnOrJson::Fn(err)) => Err(err),
     }

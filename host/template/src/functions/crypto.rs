@@ -21,39 +21,21 @@ use crate::value::{Value, string_value};
 const CERTIFICATE: Param = Param::Object(certs::CERTIFICATE);
 
 pub(super) const TABLE: &[Entry] = &[
-    Entry::fixed("bcrypt", &[STRING], |ctx, args| {
-        Ok(Value::from(bcrypt(ctx, bytes(args, 0)?)?))
-    }),
+    Entry::fixed("bcrypt", &[STRING], |ctx, args| Ok(Value::from(bcrypt(ctx, bytes(args, 0)?)?))),
     Entry::fixed("htpasswd", &[STRING, STRING], htpasswd),
-    Entry::fixed(
-        "derivePassword",
-        &[INT, STRING, STRING, STRING, STRING],
-        derive_password,
-    ),
+    Entry::fixed("derivePassword", &[INT, STRING, STRING, STRING, STRING], derive_password),
     Entry::fixed("encryptAES", &[STRING, STRING], encrypt_aes),
     Entry::fixed("decryptAES", &[STRING, STRING], decrypt_aes),
     Entry::fixed("genPrivateKey", &[STRING], keys::gen_private_key),
     Entry::fixed("genCA", &[STRING, INT], certs::gen_ca),
-    Entry::fixed(
-        "genCAWithKey",
-        &[STRING, INT, STRING],
-        certs::gen_ca_with_key,
-    ),
-    Entry::fixed(
-        "genSelfSignedCert",
-        &[STRING, LIST, LIST, INT],
-        certs::gen_self_signed,
-    ),
+    Entry::fixed("genCAWithKey", &[STRING, INT, STRING], certs::gen_ca_with_key),
+    Entry::fixed("genSelfSignedCert", &[STRING, LIST, LIST, INT], certs::gen_self_signed),
     Entry::fixed(
         "genSelfSignedCertWithKey",
         &[STRING, LIST, LIST, INT, STRING],
         certs::gen_self_signed_with_key,
     ),
-    Entry::fixed(
-        "genSignedCert",
-        &[STRING, LIST, LIST, INT, CERTIFICATE],
-        certs::gen_signed,
-    ),
+    Entry::fixed("genSignedCert", &[STRING, LIST, LIST, INT, CERTIFICATE], certs::gen_signed),
     Entry::fixed(
         "genSignedCertWithKey",
         &[STRING, LIST, LIST, INT, CERTIFICATE, STRING],
@@ -87,10 +69,7 @@ fn htpasswd(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
     if user.contains(':') {
         return Ok(Value::from(format!("invalid username: {user}")));
     }
-    Ok(Value::from(format!(
-        "{user}:{}",
-        bcrypt(ctx, bytes(args, 1)?)?
-    )))
+    Ok(Value::from(format!("{user}:{}", bcrypt(ctx, bytes(args, 1)?)?)))
 }
 
 /// The patterns of passwords by kind: each letter is a class of characters.
@@ -170,18 +149,11 @@ fn derive_password(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
 fn password_of(seed: &[u8], patterns: &[&str]) -> String {
     let pick = |items: usize, byte: u8| usize::from(byte).checked_rem(items).unwrap_or(0);
     let first = seed.first().copied().unwrap_or(0);
-    let pattern = patterns
-        .get(pick(patterns.len(), first))
-        .copied()
-        .unwrap_or_default();
+    let pattern = patterns.get(pick(patterns.len(), first)).copied().unwrap_or_default();
     let classes = pattern.bytes().map(characters);
-    let chosen = classes
-        .zip(seed.iter().skip(1))
-        .filter_map(|(characters, byte)| {
-            characters
-                .get(pick(characters.len(), *byte))
-                .map(|byte| char::from(*byte))
-        });
+    let chosen = classes.zip(seed.iter().skip(1)).filter_map(|(characters, byte)| {
+        characters.get(pick(characters.len(), *byte)).map(|byte| char::from(*byte))
+    });
     chosen.collect()
 }
 
@@ -190,9 +162,7 @@ const BLOCK: usize = 16;
 /// A key of 32 bytes: the password, cut or filled with zeros.
 fn aes_key(password: &[u8]) -> [u8; 32] {
     let mut key = [0; 32];
-    key.iter_mut()
-        .zip(password)
-        .for_each(|(key, byte)| *key = *byte);
+    key.iter_mut().zip(password).for_each(|(key, byte)| *key = *byte);
     key
 }
 
@@ -214,10 +184,7 @@ fn encrypt_aes(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
     ctx.random(&mut iv);
     let mut blocks = blocks(&padded);
     cbc::Encryptor::<Aes256>::new(&key.into(), &iv.into()).encrypt_blocks(&mut blocks);
-    let cipher: Vec<u8> = blocks
-        .iter()
-        .flat_map(|block| block.iter().copied())
-        .collect();
+    let cipher: Vec<u8> = blocks.iter().flat_map(|block| block.iter().copied()).collect();
     ctx.text(STANDARD.encode([iv.as_slice(), &cipher].concat()))
 }
 
@@ -239,10 +206,7 @@ fn decrypt_aes(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
     }
     let mut blocks = blocks(cipher);
     cbc::Decryptor::<Aes256>::new(&key.into(), &(*iv).into()).decrypt_blocks(&mut blocks);
-    let plain: Vec<u8> = blocks
-        .iter()
-        .flat_map(|block| block.iter().copied())
-        .collect();
+    let plain: Vec<u8> = blocks.iter().flat_map(|block| block.iter().copied()).collect();
     let padding = plain.last().copied().map_or(usize::MAX, usize::from);
     match plain.len().checked_sub(padding) {
         Some(len) => Ok(string_value(plain.get(..len).unwrap_or_default().to_vec())),

@@ -54,13 +54,7 @@ fn time(args: &[Value], index: usize) -> Result<&GoTime> {
 
 fn formatted(ctx: &Ctx<'_>, layout: &str, value: &Value, zone: &str) -> Value {
     let zone = Zone::load(zone).unwrap_or(Zone::Utc);
-    Value::from(
-        GoTime {
-            zone,
-            ..time_of(ctx, value)
-        }
-        .format(layout),
-    )
+    Value::from(GoTime { zone, ..time_of(ctx, value) }.format(layout))
 }
 
 fn date(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
@@ -68,12 +62,7 @@ fn date(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
 }
 
 fn date_in_zone(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
-    Ok(formatted(
-        ctx,
-        &text(args, 0)?,
-        any(args, 1)?,
-        &text(args, 2)?,
-    ))
+    Ok(formatted(ctx, &text(args, 0)?, any(args, 1)?, &text(args, 2)?))
 }
 
 fn html_date(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
@@ -87,9 +76,7 @@ fn html_date_in_zone(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
 fn date_modify(_: &mut Ctx<'_>, args: &[Value]) -> Result {
     let date = time(args, 1)?;
     let duration = durations::parse(&text(args, 0)?);
-    Ok(object_value(
-        duration.map_or_else(|_| date.clone(), |nanos| date.plus(nanos)),
-    ))
+    Ok(object_value(duration.map_or_else(|_| date.clone(), |nanos| date.plus(nanos))))
 }
 
 fn must_date_modify(_: &mut Ctx<'_>, args: &[Value]) -> Result {
@@ -99,9 +86,7 @@ fn must_date_modify(_: &mut Ctx<'_>, args: &[Value]) -> Result {
 
 fn ago(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
     let nanos = now(ctx).since(&time_of(ctx, any(args, 0)?));
-    Ok(Value::from(durations::text_of(durations::round(
-        nanos, SECOND,
-    ))))
+    Ok(Value::from(durations::text_of(durations::round(nanos, SECOND))))
 }
 
 /// Seconds as an `int64` or a text; anything else counts for nothing.
@@ -112,21 +97,13 @@ fn duration(_: &mut Ctx<'_>, args: &[Value]) -> Result {
         None if crate::value::kind_of(value) == "int64" => as_int(value).unwrap_or(0),
         None => 0,
     };
-    Ok(Value::from(durations::text_of(
-        seconds.wrapping_mul(SECOND),
-    )))
+    Ok(Value::from(durations::text_of(seconds.wrapping_mul(SECOND))))
 }
 
 /// The largest unit the duration has more than one of.
 fn duration_round(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
-    const UNITS: [(u64, &str); 6] = [
-        (31_536_000, "y"),
-        (2_592_000, "mo"),
-        (86_400, "d"),
-        (3600, "h"),
-        (60, "m"),
-        (1, "s"),
-    ];
+    const UNITS: [(u64, &str); 6] =
+        [(31_536_000, "y"), (2_592_000, "mo"), (86_400, "d"), (3600, "h"), (60, "m"), (1, "s")];
     let value = any(args, 0)?;
     let nanos = match (as_text(value), number(value), downcast::<GoTime>(value)) {
         (Some(text), _, _) => durations::parse(&text).unwrap_or(0),
@@ -135,9 +112,7 @@ fn duration_round(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
         _ => 0,
     };
     let size = nanos.unsigned_abs();
-    let unit = UNITS
-        .iter()
-        .map(|(seconds, name)| (seconds * 1_000_000_000, name));
+    let unit = UNITS.iter().map(|(seconds, name)| (seconds * 1_000_000_000, name));
     let largest = { unit }.find(|(unit, _)| size > *unit);
     Ok(Value::from(match largest {
         Some((unit, name)) => format!("{}{name}", size / unit),

@@ -30,34 +30,22 @@ impl Decimal {
         let digits: BigInt = decimal.digits.parse().unwrap_or_default();
         let digits = if decimal.negative { -digits } else { digits };
         let len = i32::try_from(decimal.digits.len()).unwrap_or(0);
-        Ok(Self {
-            digits,
-            exponent: decimal.point - len,
-        })
+        Ok(Self { digits, exponent: decimal.point - len })
     }
 
     pub(super) fn add(&self, other: &Self) -> Self {
         let exponent = self.exponent.min(other.exponent);
-        Self {
-            digits: self.at(exponent) + other.at(exponent),
-            exponent,
-        }
+        Self { digits: self.at(exponent) + other.at(exponent), exponent }
     }
 
     pub(super) fn sub(&self, other: &Self) -> Self {
         let exponent = self.exponent.min(other.exponent);
-        Self {
-            digits: self.at(exponent) - other.at(exponent),
-            exponent,
-        }
+        Self { digits: self.at(exponent) - other.at(exponent), exponent }
     }
 
     pub(super) fn mul(&self, other: &Self) -> Self {
         let exponent = self.exponent.saturating_add(other.exponent);
-        Self {
-            digits: &self.digits * &other.digits,
-            exponent,
-        }
+        Self { digits: &self.digits * &other.digits, exponent }
     }
 
     /// The quotient with sixteen places, rounded half away from zero.
@@ -76,23 +64,14 @@ impl Decimal {
         };
         let (mut quotient, rest) = (&dividend / &divisor, &dividend % &divisor);
         if rest.magnitude() * 2u32 >= *divisor.magnitude() {
-            quotient += if dividend.sign() == divisor.sign() {
-                1
-            } else {
-                -1
-            };
+            quotient += if dividend.sign() == divisor.sign() { 1 } else { -1 };
         }
-        Ok(Self {
-            digits: quotient,
-            exponent: -PRECISION,
-        })
+        Ok(Self { digits: quotient, exponent: -PRECISION })
     }
 
     /// The nearest float.
     pub(super) fn to_float(&self) -> f64 {
-        format!("{}e{}", self.digits, self.exponent)
-            .parse()
-            .unwrap_or(f64::NAN)
+        format!("{}e{}", self.digits, self.exponent).parse().unwrap_or(f64::NAN)
     }
 
     fn at(&self, exponent: i32) -> BigInt {
@@ -112,14 +91,8 @@ mod tests {
         assert_eq!(decimal(0.1).add(&decimal(0.2)).to_float(), 0.3);
         assert_eq!(decimal(1.1).mul(&decimal(1.1)).to_float(), 1.21);
         assert_eq!(decimal(3.0).sub(&decimal(0.9)).to_float(), 2.1);
-        assert_eq!(
-            decimal(1.0).div(&decimal(3.0)).unwrap().to_float(),
-            0.333_333_333_333_333_3
-        );
-        assert_eq!(
-            decimal(-2.0).div(&decimal(3.0)).unwrap().to_float(),
-            -0.666_666_666_666_666_7
-        );
+        assert_eq!(decimal(1.0).div(&decimal(3.0)).unwrap().to_float(), 0.333_333_333_333_333_3);
+        assert_eq!(decimal(-2.0).div(&decimal(3.0)).unwrap().to_float(), -0.666_666_666_666_666_7);
         assert_eq!(decimal(1e20).div(&decimal(1e-5)).unwrap().to_float(), 1e25);
         assert!(decimal(1.0).div(&decimal(0.0)).is_err());
         assert!(Decimal::of(f64::NAN).is_err());

@@ -8,9 +8,7 @@ use super::equal::deep_copy;
 use super::merge::merge_into;
 use super::{ANY, MAP, STRING};
 use crate::function::{Ctx, Entry, FnError};
-use crate::value::{
-    Entries, MapType, Value, as_map, as_text, is_nil, list_value, map_value, string_list,
-};
+use crate::value::{Entries, MapType, Value, as_map, as_text, is_nil, list_value, map_value, string_list};
 
 pub(super) const TABLE: &[Entry] = &[
     Entry::variadic("dict", &[], ANY, dict),
@@ -27,15 +25,9 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::fixed("deepCopy", &[ANY], copy),
     Entry::fixed("mustDeepCopy", &[ANY], copy),
     Entry::variadic("merge", &[MAP], MAP, |ctx, args| merged(ctx, args, false)),
-    Entry::variadic("mustMerge", &[MAP], MAP, |ctx, args| {
-        merged(ctx, args, false)
-    }),
-    Entry::variadic("mergeOverwrite", &[MAP], MAP, |ctx, args| {
-        merged(ctx, args, true)
-    }),
-    Entry::variadic("mustMergeOverwrite", &[MAP], MAP, |ctx, args| {
-        merged(ctx, args, true)
-    }),
+    Entry::variadic("mustMerge", &[MAP], MAP, |ctx, args| merged(ctx, args, false)),
+    Entry::variadic("mergeOverwrite", &[MAP], MAP, |ctx, args| merged(ctx, args, true)),
+    Entry::variadic("mustMergeOverwrite", &[MAP], MAP, |ctx, args| merged(ctx, args, true)),
 ];
 
 type Result<T = Value> = std::result::Result<T, FnError>;
@@ -77,9 +69,7 @@ fn unset(_: &mut Ctx<'_>, args: &[Value]) -> Result {
 
 fn has_key(_: &mut Ctx<'_>, args: &[Value]) -> Result {
     let name = text(args, 1)?;
-    Ok(Value::from(
-        map(args, 0)?.is_some_and(|map| map.contains_key(&name)),
-    ))
+    Ok(Value::from(map(args, 0)?.is_some_and(|map| map.contains_key(&name))))
 }
 
 fn pluck(_: &mut Ctx<'_>, args: &[Value]) -> Result {
@@ -96,9 +86,7 @@ fn keys(_: &mut Ctx<'_>, args: &[Value]) -> Result {
 
 fn values(_: &mut Ctx<'_>, args: &[Value]) -> Result {
     let entries = map(args, 0)?.map(|map| map.snapshot()).unwrap_or_default();
-    Ok(list_value(
-        entries.into_iter().map(|(_, value)| value).collect(),
-    ))
+    Ok(list_value(entries.into_iter().map(|(_, value)| value).collect()))
 }
 
 fn pick(_: &mut Ctx<'_>, args: &[Value]) -> Result {
@@ -116,9 +104,7 @@ fn pick(_: &mut Ctx<'_>, args: &[Value]) -> Result {
 fn omit(_: &mut Ctx<'_>, args: &[Value]) -> Result {
     let omitted: BTreeSet<_> = rest(args, 1).iter().filter_map(as_text).collect();
     let entries = map(args, 0)?.map(|map| map.snapshot()).unwrap_or_default();
-    let kept = entries
-        .into_iter()
-        .filter(|(key, _)| !omitted.contains(&**key));
+    let kept = entries.into_iter().filter(|(key, _)| !omitted.contains(&**key));
     Ok(map_value(kept.collect()))
 }
 
@@ -130,9 +116,7 @@ fn dig(_: &mut Ctx<'_>, args: &[Value]) -> Result {
         return Err(FnError::new("dig needs at least three arguments"));
     }
     plain_map(root)?;
-    let names = path
-        .iter()
-        .map(|name| as_text(name).ok_or_else(|| conversion(name, "string")));
+    let names = path.iter().map(|name| as_text(name).ok_or_else(|| conversion(name, "string")));
     let names = names.collect::<Result<Vec<_>>>()?;
     let mut value = root.clone();
     for name in names {

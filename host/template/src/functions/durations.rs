@@ -15,17 +15,11 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::fixed("durationHours", &[ANY], |_, args| part(args, HOUR)),
     Entry::fixed("durationDays", &[ANY], |_, args| hours(args, &[24.0])),
     Entry::fixed("durationWeeks", &[ANY], |_, args| hours(args, &[24.0, 7.0])),
-    Entry::fixed("durationMilliseconds", &[ANY], |_, args| {
-        whole(args, 1_000_000)
-    }),
+    Entry::fixed("durationMilliseconds", &[ANY], |_, args| whole(args, 1_000_000)),
     Entry::fixed("durationMicroseconds", &[ANY], |_, args| whole(args, 1_000)),
     Entry::fixed("durationNanoseconds", &[ANY], |_, args| whole(args, 1)),
-    Entry::fixed("durationRoundTo", &[ANY, ANY], |_, args| {
-        to_multiple(args, round)
-    }),
-    Entry::fixed("durationTruncateTo", &[ANY, ANY], |_, args| {
-        to_multiple(args, truncate)
-    }),
+    Entry::fixed("durationRoundTo", &[ANY, ANY], |_, args| to_multiple(args, round)),
+    Entry::fixed("durationTruncateTo", &[ANY, ANY], |_, args| to_multiple(args, truncate)),
 ];
 
 pub(super) const SECOND: i64 = 1_000_000_000;
@@ -43,9 +37,7 @@ pub(super) struct GoDuration(pub(super) i64);
 
 /// The nanoseconds of a `time.Duration` argument.
 pub(super) fn of(value: &Value) -> Result<i64> {
-    downcast::<GoDuration>(value)
-        .map(|duration| duration.0)
-        .ok_or_else(FnError::arguments)
+    downcast::<GoDuration>(value).map(|duration| duration.0).ok_or_else(FnError::arguments)
 }
 
 fn must_to_duration(_: &mut Ctx<'_>, args: &[Value]) -> Result {
@@ -64,12 +56,9 @@ fn nanos(value: &Value) -> std::result::Result<i64, String> {
     if let Some(text) = as_text(value) {
         return text_nanos(&text);
     }
-    let overflow =
-        |seconds: &dyn std::fmt::Display| format!("duration seconds overflow: {seconds}");
+    let overflow = |seconds: &dyn std::fmt::Display| format!("duration seconds overflow: {seconds}");
     match number(value) {
-        Some(Number::Int(seconds)) => seconds
-            .checked_mul(SECOND)
-            .ok_or_else(|| overflow(&seconds)),
+        Some(Number::Int(seconds)) => seconds.checked_mul(SECOND).ok_or_else(|| overflow(&seconds)),
         Some(Number::Uint(seconds)) => Err(overflow(&seconds)),
         Some(Number::Float(seconds)) => float_nanos(seconds),
         None => Err(format!("unsupported duration type {}", type_of(value))),
@@ -86,10 +75,7 @@ fn text_nanos(text: &str) -> std::result::Result<i64, String> {
     }
     match parse_float(trimmed) {
         Some(seconds) => float_nanos(seconds),
-        None => Err(format!(
-            "could not parse duration {}",
-            quote(text.as_bytes())
-        )),
+        None => Err(format!("could not parse duration {}", quote(text.as_bytes()))),
     }
 }
 
@@ -119,11 +105,7 @@ fn part(args: &[Value], unit: i64) -> Result {
 
 fn hours(args: &[Value], divisors: &[f64]) -> Result {
     let hours = units(args, HOUR)?;
-    Ok(Value::from(
-        divisors
-            .iter()
-            .fold(hours, |hours, divisor| hours / divisor),
-    ))
+    Ok(Value::from(divisors.iter().fold(hours, |hours, divisor| hours / divisor)))
 }
 
 fn whole(args: &[Value], unit: i64) -> Result {
@@ -141,11 +123,7 @@ fn to_multiple(args: &[Value], adjust: fn(i64, i64) -> i64) -> Result {
 
 /// The multiple towards zero.
 pub(super) fn truncate(nanos: i64, multiple: i64) -> i64 {
-    if multiple <= 0 {
-        nanos
-    } else {
-        nanos - nanos % multiple
-    }
+    if multiple <= 0 { nanos } else { nanos - nanos % multiple }
 }
 
 /// The nearest multiple, halves away from zero.
@@ -180,24 +158,17 @@ pub(super) fn parse(text: &str) -> std::result::Result<i64, String> {
     }
     let mut sum: u64 = 0;
     while !rest.is_empty() {
-        let number = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(rest.len());
+        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let (number, after) = rest.split_at(number);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
             return Err(invalid());
         }
-        let unit = after
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(after.len());
+        let unit = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
         let (unit, after) = after.split_at(unit);
         let size = unit_size(unit, text)?;
         let part = amount(whole, fraction, size).ok_or_else(invalid)?;
-        sum = sum
-            .checked_add(part)
-            .filter(|sum| *sum <= 1 << 63)
-            .ok_or_else(invalid)?;
+        sum = sum.checked_add(part).filter(|sum| *sum <= 1 << 63).ok_or_else(invalid)?;
         rest = after;
     }
     let limit = 1u64 << 63;
@@ -221,27 +192,16 @@ fn unit_size(unit: &str, text: &str) -> std::result::Result<u64, String> {
         "" => return Err(format!("time: missing unit in duration {}", quoted())),
         unit => {
             let unit = quote(unit.as_bytes());
-            return Err(format!(
-                "time: unknown unit {unit} in duration {}",
-                quoted()
-            ));
+            return Err(format!("time: unknown unit {unit} in duration {}", quoted()));
         }
     })
 }
 
 fn amount(whole: &str, fraction: &str, unit: u64) -> Option<u64> {
-    let whole: u64 = if whole.is_empty() {
-        0
-    } else {
-        whole.parse().ok()?
-    };
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
     let digits = fraction.get(..fraction.len().min(18))?;
     let scale = 10u128.pow(u32::try_from(digits.len()).ok()?);
-    let fraction: u128 = if digits.is_empty() {
-        0
-    } else {
-        digits.parse().ok()?
-    };
+    let fraction: u128 = if digits.is_empty() { 0 } else { digits.parse().ok()? };
     let fraction = u64::try_from(fraction * u128::from(unit) / scale).ok()?;
     whole.checked_mul(unit)?.checked_add(fraction)
 }
@@ -280,8 +240,8 @@ impl GoObject for GoDuration {
 
     fn method(&self, name: &str) -> Option<Signature> {
         match name {
-            "Hours" | "Minutes" | "Seconds" | "Milliseconds" | "Microseconds" | "Nanoseconds"
-            | "String" | "Abs" => Some(Signature::fixed(&[])),
+            "Hours" | "Minutes" | "Seconds" | "Milliseconds" | "Microseconds" | "Nanoseconds" | "String"
+            | "Abs" => Some(Signature::fixed(&[])),
             "Round" | "Truncate" => Some(Signature::fixed(&[Param::Object(DURATION)])),
             _ => None,
         }

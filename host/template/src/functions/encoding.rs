@@ -19,15 +19,9 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::fixed("b64dec", &[STRING], b64dec),
     Entry::fixed("b32enc", &[STRING], b32enc),
     Entry::fixed("b32dec", &[STRING], b32dec),
-    Entry::fixed("sha1sum", &[STRING], |_, args| {
-        Ok(hex(&Sha1::digest(bytes(args, 0)?)))
-    }),
-    Entry::fixed("sha256sum", &[STRING], |_, args| {
-        Ok(hex(&Sha256::digest(bytes(args, 0)?)))
-    }),
-    Entry::fixed("sha512sum", &[STRING], |_, args| {
-        Ok(hex(&Sha512::digest(bytes(args, 0)?)))
-    }),
+    Entry::fixed("sha1sum", &[STRING], |_, args| Ok(hex(&Sha1::digest(bytes(args, 0)?)))),
+    Entry::fixed("sha256sum", &[STRING], |_, args| Ok(hex(&Sha256::digest(bytes(args, 0)?)))),
+    Entry::fixed("sha512sum", &[STRING], |_, args| Ok(hex(&Sha512::digest(bytes(args, 0)?)))),
     Entry::fixed("adler32sum", &[STRING], adler32sum),
 ];
 
@@ -72,15 +66,9 @@ pub(super) fn decode_base64(text: &[u8]) -> std::result::Result<Vec<u8>, usize> 
     const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
         .with_decode_allow_trailing_bits(true)
         .with_decode_padding_mode(DecodePaddingMode::RequireCanonical);
-    let clean: Vec<u8> = text
-        .iter()
-        .copied()
-        .filter(|b| !matches!(b, b'\r' | b'\n'))
-        .collect();
+    let clean: Vec<u8> = text.iter().copied().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
     let engine = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
-    engine
-        .decode(clean)
-        .map_err(|_| decode_fault(text, 4, is_base64, &[2, 3]))
+    engine.decode(clean).map_err(|_| decode_fault(text, 4, is_base64, &[2, 3]))
 }
 
 fn is_base64(byte: u8) -> bool {
@@ -91,10 +79,7 @@ fn is_base64(byte: u8) -> bool {
 fn decode_fault(text: &[u8], group: usize, known: fn(u8) -> bool, padded: &[usize]) -> usize {
     let mut filled = 0;
     let mut start = 0;
-    let significant = text
-        .iter()
-        .enumerate()
-        .filter(|(_, b)| !matches!(b, b'\r' | b'\n'));
+    let significant = text.iter().enumerate().filter(|(_, b)| !matches!(b, b'\r' | b'\n'));
     let significant: Vec<(usize, u8)> = significant.map(|(at, byte)| (at, *byte)).collect();
     for (index, (at, byte)) in significant.iter().enumerate() {
         if filled == 0 {
@@ -109,11 +94,7 @@ fn decode_fault(text: &[u8], group: usize, known: fn(u8) -> bool, padded: &[usiz
         }
         let rest = significant.get(index + 1..).unwrap_or_default();
         let missing = group - filled - 1;
-        let marks = rest
-            .iter()
-            .take(missing)
-            .take_while(|(_, byte)| *byte == b'=')
-            .count();
+        let marks = rest.iter().take(missing).take_while(|(_, byte)| *byte == b'=').count();
         if marks < missing {
             return rest.get(marks).map_or(text.len(), |(at, _)| at - 1);
         }
@@ -127,17 +108,12 @@ fn b32enc(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
     const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let mut out = String::new();
     for chunk in bytes(args, 0)?.chunks(5) {
-        let bits = chunk
-            .iter()
-            .fold(0u64, |bits, byte| (bits << 8) | u64::from(*byte));
+        let bits = chunk.iter().fold(0u64, |bits, byte| (bits << 8) | u64::from(*byte));
         let bits = bits << (8 * (5 - chunk.len()));
         let digits = (chunk.len() * 8).div_ceil(5);
         for digit in 0..8 {
             let index = (bits >> (35 - 5 * digit)) & 31;
-            let c = ALPHABET
-                .get(usize::try_from(index).unwrap_or(0))
-                .copied()
-                .unwrap_or(b'=');
+            let c = ALPHABET.get(usize::try_from(index).unwrap_or(0)).copied().unwrap_or(b'=');
             out.push(if digit < digits { char::from(c) } else { '=' });
         }
     }
@@ -166,23 +142,13 @@ fn base32_digit(byte: u8) -> Option<u64> {
 
 /// The bytes up to the first group with padding, behind which Go reads no further.
 fn decode_base32(text: &[u8]) -> Option<Vec<u8>> {
-    let clean: Vec<u8> = text
-        .iter()
-        .copied()
-        .filter(|b| !matches!(b, b'\r' | b'\n'))
-        .collect();
+    let clean: Vec<u8> = text.iter().copied().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
     let mut out = Vec::new();
     for (index, group) in clean.chunks(8).enumerate() {
-        let digits = group
-            .iter()
-            .position(|byte| *byte == b'=')
-            .unwrap_or(group.len());
+        let digits = group.iter().position(|byte| *byte == b'=').unwrap_or(group.len());
         let padding = group.get(digits..)?.iter().all(|byte| *byte == b'=');
         let behind = clean.len() - (index * 8 + digits).min(clean.len());
-        if group.len() < 8
-            || !padding
-            || (digits < 8 && (behind > 8 || ![2, 4, 5, 7].contains(&digits)))
-        {
+        if group.len() < 8 || !padding || (digits < 8 && (behind > 8 || ![2, 4, 5, 7].contains(&digits))) {
             return None;
         }
         let mut bytes = group.get(..digits)?.iter();

@@ -5,8 +5,8 @@ use crate::value::number::{Number, number};
 use crate::value::object::GoObject;
 use crate::value::print::MAX_DEPTH;
 use crate::value::{
-    Entries, Value, as_byte_slice, as_list, as_map, as_object, as_string, is_nil, same_object,
-    type_of, typed_list, typed_map,
+    Entries, Value, as_byte_slice, as_list, as_map, as_object, as_string, is_nil, same_object, type_of,
+    typed_list, typed_map,
 };
 
 /// Whether two values have the same type and, all the way down, the same content.
@@ -28,8 +28,7 @@ fn equal_at(a: &Value, b: &Value, depth: usize) -> bool {
     if let (Some(a), Some(b)) = (as_map(a), as_map(b)) {
         let (a, b) = (a.snapshot(), b.snapshot());
         let pairs = a.iter().zip(&b);
-        return a.len() == b.len() && { pairs }
-            .all(|((k, a), (l, b))| k == l && equal_at(a, b, depth + 1));
+        return a.len() == b.len() && { pairs }.all(|((k, a), (l, b))| k == l && equal_at(a, b, depth + 1));
     }
     if let (Some(a), Some(b)) = (as_list(a), as_list(b)) {
         let (a, b) = (a.items(), b.items());
@@ -80,19 +79,12 @@ fn copy_at(value: &Value, depth: usize) -> Result<Value, FnError> {
     }
     if let Some(map) = as_map(value) {
         let copy = |(key, value)| Ok((key, copy_at(&value, depth + 1)?));
-        let entries = map
-            .snapshot()
-            .into_iter()
-            .map(copy)
-            .collect::<Result<Entries, FnError>>()?;
+        let entries = map.snapshot().into_iter().map(copy).collect::<Result<Entries, FnError>>()?;
         return Ok(typed_map(entries, map.ty()));
     }
     if let Some(list) = as_list(value) {
         let items = list.items().iter().map(|item| copy_at(item, depth + 1));
-        return Ok(typed_list(
-            items.collect::<Result<_, FnError>>()?,
-            list.ty(),
-        ));
+        return Ok(typed_list(items.collect::<Result<_, FnError>>()?, list.ty()));
     }
     Ok(value.clone())
 }

@@ -33,11 +33,7 @@ fn empty(_: &mut Ctx<'_>, args: &[Value]) -> Result {
 }
 
 fn coalesce(_: &mut Ctx<'_>, args: &[Value]) -> Result {
-    Ok(args
-        .iter()
-        .find(|arg| !is_empty(arg))
-        .cloned()
-        .unwrap_or_else(nil))
+    Ok(args.iter().find(|arg| !is_empty(arg)).cloned().unwrap_or_else(nil))
 }
 
 fn all(_: &mut Ctx<'_>, args: &[Value]) -> Result {
@@ -63,9 +59,7 @@ fn type_is(_: &mut Ctx<'_>, args: &[Value]) -> Result {
 
 fn type_is_like(_: &mut Ctx<'_>, args: &[Value]) -> Result {
     let (wanted, found) = (text(args, 0)?, type_of(any(args, 1)?));
-    Ok(Value::from(
-        wanted == found || found.strip_prefix('*') == Some(&wanted),
-    ))
+    Ok(Value::from(wanted == found || found.strip_prefix('*') == Some(&wanted)))
 }
 
 fn kind_name(_: &mut Ctx<'_>, args: &[Value]) -> Result {

@@ -21,15 +21,7 @@ const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-const DAYS: [&str; 7] = [
-    "Sunday",
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-    "Thursday",
-    "Friday",
-    "Saturday",
-];
+const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /// Calendar and clock of an instant in a zone.
 #[derive(Clone, Debug)]
@@ -53,18 +45,7 @@ impl Civil {
         let (year, month, day) = civil_from_days(days);
         let seconds = u32::try_from(seconds).unwrap_or(0);
         let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-        Self {
-            year,
-            month,
-            day,
-            hour,
-            minute,
-            second,
-            nanos,
-            days,
-            offset,
-            zone,
-        }
+        Self { year, month, day, hour, minute, second, nanos, days, offset, zone }
     }
 
     /// The day of the week from Sunday, 0.
@@ -79,10 +60,7 @@ impl Civil {
 }
 
 pub(super) fn month_name(month: u32) -> &'static str {
-    index(month)
-        .checked_sub(1)
-        .and_then(|index| MONTHS.get(index))
-        .unwrap_or(&"")
+    index(month).checked_sub(1).and_then(|index| MONTHS.get(index)).unwrap_or(&"")
 }
 
 pub(super) fn weekday_name(day: u32) -> &'static str {
@@ -113,11 +91,7 @@ fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let day = of_year - (153 * month + 2) / 5 + 1;
     let month = if month < 10 { month + 3 } else { month - 9 };
     let year = year + era * 400 + i64::from(month <= 2);
-    (
-        year,
-        u32::try_from(month).unwrap_or(1),
-        u32::try_from(day).unwrap_or(1),
-    )
+    (year, u32::try_from(month).unwrap_or(1), u32::try_from(day).unwrap_or(1))
 }
 
 /// The instant at which a zone's clocks show these local seconds.
@@ -205,12 +179,7 @@ const PARTS: &[(&str, Part)] = &[
 ];
 
 const fn offset(z: bool, colon: bool, minutes: bool, seconds: bool) -> Part {
-    Part::Offset {
-        z,
-        colon,
-        minutes,
-        seconds,
-    }
+    Part::Offset { z, colon, minutes, seconds }
 }
 
 /// The text before the next part of a layout, the part with its text, and the rest.
@@ -244,17 +213,10 @@ fn fraction_at(text: &str) -> Option<(&str, Part)> {
     let body = text.strip_prefix(['.', ','])?;
     let digit = body.chars().next().filter(|c| matches!(c, '0' | '9'))?;
     let digits = body.chars().take_while(|c| *c == digit).count();
-    if body
-        .get(digits..)?
-        .starts_with(|c: char| c.is_ascii_digit())
-    {
+    if body.get(digits..)?.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    let part = Part::Fraction {
-        digits,
-        zeros: digit == '0',
-        comma,
-    };
+    let part = Part::Fraction { digits, zeros: digit == '0', comma };
     Some((text.get(..=digits)?, part))
 }
 
@@ -272,11 +234,7 @@ pub(super) fn format(time: &Civil, layout: &str) -> String {
 }
 
 fn write_part(out: &mut String, time: &Civil, part: Part) {
-    let hour12 = if time.hour.is_multiple_of(12) {
-        12
-    } else {
-        time.hour % 12
-    };
+    let hour12 = if time.hour.is_multiple_of(12) { 12 } else { time.hour % 12 };
     let short = |name: &'static str| name.get(..3).unwrap_or(name);
     // Writing to a string cannot fail.
     let _ = match part {
@@ -306,20 +264,11 @@ fn write_part(out: &mut String, time: &Civil, part: Part) {
             out.push_str(&zone_name(time));
             Ok(())
         }
-        Part::Offset {
-            z,
-            colon,
-            minutes,
-            seconds,
-        } => {
+        Part::Offset { z, colon, minutes, seconds } => {
             write_offset(out, time.offset, (z, colon, minutes, seconds));
             Ok(())
         }
-        Part::Fraction {
-            digits,
-            zeros,
-            comma,
-        } => {
+        Part::Fraction { digits, zeros, comma } => {
             write_fraction(out, time.nanos, digits, zeros, comma);
             Ok(())
         }
@@ -336,23 +285,14 @@ fn zone_name(time: &Civil) -> String {
     out
 }
 
-fn write_offset(
-    out: &mut String,
-    offset: i32,
-    (z, colon, minutes, seconds): (bool, bool, bool, bool),
-) {
+fn write_offset(out: &mut String, offset: i32, (z, colon, minutes, seconds): (bool, bool, bool, bool)) {
     if z && offset == 0 {
         out.push('Z');
         return;
     }
     let size = offset.unsigned_abs();
     let colon = if colon { ":" } else { "" };
-    let _ = write!(
-        out,
-        "{}{:02}",
-        if offset < 0 { '-' } else { '+' },
-        size / 3600
-    );
+    let _ = write!(out, "{}{:02}", if offset < 0 { '-' } else { '+' }, size / 3600);
     if minutes {
         let _ = write!(out, "{colon}{:02}", size / 60 % 60);
     }
@@ -364,11 +304,7 @@ fn write_offset(
 fn write_fraction(out: &mut String, nanos: u32, digits: usize, zeros: bool, comma: bool) {
     let text = format!("{nanos:09}");
     let text = text.get(..digits.min(9)).unwrap_or_default();
-    let text = if zeros {
-        text
-    } else {
-        text.trim_end_matches('0')
-    };
+    let text = if zeros { text } else { text.trim_end_matches('0') };
     if zeros || !text.is_empty() {
         out.push(if comma { ',' } else { '.' });
         out.push_str(text);
@@ -380,13 +316,7 @@ fn write_fraction(out: &mut String, nanos: u32, digits: usize, zeros: bool, comm
 /// # Errors
 /// Go's text.
 pub(super) fn parse(layout: &str, text: &str) -> Result<GoTime, String> {
-    Reader {
-        layout,
-        text,
-        rest: text,
-        found: Found::default(),
-    }
-    .run()
+    Reader { layout, text, rest: text, found: Found::default() }.run()
 }
 
 #[derive(Debug, Default)]
@@ -423,8 +353,7 @@ impl<'t> Reader<'t> {
         while let Some((before, part_text, part, after)) = next_part(layout) {
             self.literal(before)?;
             let value = self.rest;
-            self.part(part, after)
-                .map_err(|fault| self.message(&fault, part_text, value))?;
+            self.part(part, after).map_err(|fault| self.message(&fault, part_text, value))?;
             layout = after;
         }
         self.literal(layout)?;
@@ -445,11 +374,7 @@ impl<'t> Reader<'t> {
             Fault::Missing => {
                 let quote = |text: &str| crate::quote::quote(text.as_bytes());
                 let (layout, value) = (quote(self.layout), quote(value));
-                format!(
-                    "{} as {layout}: cannot parse {value} as {}",
-                    self.parsing(),
-                    quote(part)
-                )
+                format!("{} as {layout}: cannot parse {value} as {}", self.parsing(), quote(part))
             }
         }
     }
@@ -509,12 +434,7 @@ impl<'t> Reader<'t> {
             Part::UpperPm => self.found.pm = Some(self.word(["AM", "PM"])?),
             Part::LowerPm => self.found.pm = Some(self.word(["am", "pm"])?),
             Part::Zone => self.zone()?,
-            Part::Offset {
-                z,
-                colon,
-                minutes,
-                seconds,
-            } => {
+            Part::Offset { z, colon, minutes, seconds } => {
                 self.found.offset = Some(self.offset(z, colon, minutes, seconds)?);
             }
             Part::Fraction { digits, zeros, .. } => self.fraction(digits, zeros)?,
@@ -523,12 +443,7 @@ impl<'t> Reader<'t> {
     }
 
     fn digits(&mut self, min: usize, max: usize) -> Result<u32, Fault> {
-        let len = self
-            .rest
-            .bytes()
-            .take(max)
-            .take_while(u8::is_ascii_digit)
-            .count();
+        let len = self.rest.bytes().take(max).take_while(u8::is_ascii_digit).count();
         if len < min {
             return Err(Fault::Missing);
         }
@@ -537,19 +452,9 @@ impl<'t> Reader<'t> {
         digits.parse().map_err(|_| Fault::Missing)
     }
 
-    fn ranged(
-        &mut self,
-        min_len: usize,
-        min: u32,
-        max: u32,
-        what: &'static str,
-    ) -> Result<u32, Fault> {
+    fn ranged(&mut self, min_len: usize, min: u32, max: u32, what: &'static str) -> Result<u32, Fault> {
         let number = self.digits(min_len, 2)?;
-        if (min..=max).contains(&number) {
-            Ok(number)
-        } else {
-            Err(Fault::Range(what))
-        }
+        if (min..=max).contains(&number) { Ok(number) } else { Err(Fault::Range(what)) }
     }
 
     /// A fraction may follow a second that the layout has without one.
@@ -558,12 +463,7 @@ impl<'t> Reader<'t> {
         let planned = part_at(after).is_some_and(|(_, part)| matches!(part, Part::Fraction { .. }));
         let digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
         if !planned && self.rest.strip_prefix(['.', ',']).is_some_and(digit) {
-            let len = self
-                .rest
-                .bytes()
-                .skip(1)
-                .take_while(u8::is_ascii_digit)
-                .count();
+            let len = self.rest.bytes().skip(1).take_while(u8::is_ascii_digit).count();
             self.take_fraction(len)?;
         }
         Ok(())
@@ -593,19 +493,13 @@ impl<'t> Reader<'t> {
 
     /// The index of a name, of which the first `len` letters count (all for 0), in any case.
     fn name(&mut self, names: &[&str], len: usize) -> Result<u32, Fault> {
-        let short = |name: &str| {
-            name.get(..if len == 0 { name.len() } else { len })
-                .map(str::len)
-        };
+        let short = |name: &str| name.get(..if len == 0 { name.len() } else { len }).map(str::len);
         let matches = |name: &str| {
             let len = short(name).unwrap_or(0);
             let text = self.rest.get(..len);
             text.is_some_and(|text| text.eq_ignore_ascii_case(name.get(..len).unwrap_or_default()))
         };
-        let index = names
-            .iter()
-            .position(|name| matches(name))
-            .ok_or(Fault::Missing)?;
+        let index = names.iter().position(|name| matches(name)).ok_or(Fault::Missing)?;
         let len = names.get(index).and_then(|name| short(name)).unwrap_or(0);
         self.rest = self.rest.get(len..).unwrap_or_default();
         u32::try_from(index).map_err(|_| Fault::Missing)
@@ -626,18 +520,10 @@ impl<'t> Reader<'t> {
             (self.rest, self.found.offset) = (rest, Some(0));
             return Ok(());
         }
-        let len = self
-            .rest
-            .bytes()
-            .take(6)
-            .take_while(u8::is_ascii_uppercase)
-            .count();
+        let len = self.rest.bytes().take(6).take_while(u8::is_ascii_uppercase).count();
         let fits = match len {
             3 => true,
-            4 => self
-                .rest
-                .get(..4)
-                .is_some_and(|zone| zone.ends_with('T') || zone == "WITA"),
+            4 => self.rest.get(..4).is_some_and(|zone| zone.ends_with('T') || zone == "WITA"),
             5 => self.rest.get(..5).is_some_and(|zone| zone.ends_with('T')),
             _ => false,
         };
@@ -682,17 +568,11 @@ impl<'t> Reader<'t> {
         };
         let (month, day) = match found.year_day {
             Some(day) => {
-                return self
-                    .year_day(year, day, hour)
-                    .ok_or_else(|| range("day-of-year"));
+                return self.year_day(year, day, hour).ok_or_else(|| range("day-of-year"));
             }
             None => (found.month.unwrap_or(1), found.day.unwrap_or(1)),
         };
-        let next = if month == 12 {
-            (year + 1, 1)
-        } else {
-            (year, month + 1)
-        };
+        let next = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
         let first = days_from_civil(year, month, 1);
         let len = days_from_civil(next.0, next.1, 1) - first;
         if day < 1 || i64::from(day) > len {
@@ -719,10 +599,6 @@ impl<'t> Reader<'t> {
             None if !name.is_empty() => Zone::Fixed(0, name),
             None => Zone::Utc,
         };
-        GoTime {
-            seconds: instant(local, &zone),
-            nanos: found.nanos,
-            zone,
-        }
+        GoTime { seconds: instant(local, &zone), nanos: found.nanos, zone }
     }
 }

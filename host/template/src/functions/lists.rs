@@ -4,9 +4,7 @@ use super::args::{any, int, items, list, rest, to_int};
 use super::equal::deep_equal;
 use super::{ANY, INT};
 use crate::function::{Ctx, Entry, FnError};
-use crate::value::{
-    ListType, Value, as_list, is_empty, is_nil, kind_of, list_value, nil, typed_list,
-};
+use crate::value::{ListType, Value, as_list, is_empty, is_nil, kind_of, list_value, nil, typed_list};
 
 pub(super) const TABLE: &[Entry] = &[
     Entry::variadic("list", &[], ANY, tuple),
@@ -102,22 +100,14 @@ fn uniq(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
 
 fn compact(_: &mut Ctx<'_>, args: &[Value]) -> Result {
     let items = list(any(args, 0)?, "Cannot compact on type")?;
-    Ok(list_value(
-        items
-            .iter()
-            .filter(|item| !is_empty(item))
-            .cloned()
-            .collect(),
-    ))
+    Ok(list_value(items.iter().filter(|item| !is_empty(item)).cloned().collect()))
 }
 
 fn without(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
     let items = list(any(args, 0)?, "Cannot find without on type")?;
     let omitted = rest(args, 1);
     ctx.charge((items.len() * omitted.len()) as u64 / 16)?;
-    let kept = items
-        .iter()
-        .filter(|item| !omitted.iter().any(|out| deep_equal(item, out)));
+    let kept = items.iter().filter(|item| !omitted.iter().any(|out| deep_equal(item, out)));
     Ok(list_value(kept.cloned().collect()))
 }
 
@@ -128,9 +118,7 @@ fn has(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
     }
     let items = list(haystack, "Cannot find has on type")?;
     ctx.charge(items.len() as u64 / 16)?;
-    Ok(Value::from(
-        items.iter().any(|item| deep_equal(needle, item)),
-    ))
+    Ok(Value::from(items.iter().any(|item| deep_equal(needle, item))))
 }
 
 fn slice(_: &mut Ctx<'_>, args: &[Value]) -> Result {
@@ -140,14 +128,10 @@ fn slice(_: &mut Ctx<'_>, args: &[Value]) -> Result {
         return Ok(nil());
     }
     let start = args.get(1).map_or(0, to_int);
-    let end = args
-        .get(2)
-        .map_or(i64::try_from(items.len()).unwrap_or(i64::MAX), to_int);
+    let end = args.get(2).map_or(i64::try_from(items.len()).unwrap_or(i64::MAX), to_int);
     let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
     let Some(part) = range.and_then(|(start, end)| items.get(start..end)) else {
-        return Err(FnError::new(
-            "reflect.Value.Slice: slice index out of bounds",
-        ));
+        return Err(FnError::new("reflect.Value.Slice: slice index out of bounds"));
     };
     let ty = as_list(source).map_or(ListType::Any, |list| list.ty());
     Ok(typed_list(part.to_vec(), ty))

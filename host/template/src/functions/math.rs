@@ -8,73 +8,41 @@ use crate::value::print::print_value;
 use crate::value::{ListType, Value, int64, typed_list};
 
 pub(super) const TABLE: &[Entry] = &[
-    Entry::fixed("int", &[ANY], |_, args| {
-        Ok(Value::from(to_int(any(args, 0)?)))
-    }),
+    Entry::fixed("int", &[ANY], |_, args| Ok(Value::from(to_int(any(args, 0)?)))),
     Entry::fixed("int64", &[ANY], |_, args| Ok(int64(to_int(any(args, 0)?)))),
-    Entry::fixed("float64", &[ANY], |_, args| {
-        Ok(Value::from(to_float(any(args, 0)?)))
-    }),
+    Entry::fixed("float64", &[ANY], |_, args| Ok(Value::from(to_float(any(args, 0)?)))),
     Entry::fixed("atoi", &[super::STRING], atoi),
     Entry::fixed("toDecimal", &[ANY], to_decimal),
-    Entry::fixed("add1", &[ANY], |_, args| {
-        Ok(int64(to_int(any(args, 0)?).wrapping_add(1)))
-    }),
-    Entry::variadic("add", &[], ANY, |_, args| {
-        Ok(int64(args.iter().map(to_int).fold(0, i64::wrapping_add)))
-    }),
+    Entry::fixed("add1", &[ANY], |_, args| Ok(int64(to_int(any(args, 0)?).wrapping_add(1)))),
+    Entry::variadic("add", &[], ANY, |_, args| Ok(int64(args.iter().map(to_int).fold(0, i64::wrapping_add)))),
     Entry::fixed("sub", &[ANY, ANY], |_, args| {
-        Ok(int64(
-            to_int(any(args, 0)?).wrapping_sub(to_int(any(args, 1)?)),
-        ))
+        Ok(int64(to_int(any(args, 0)?).wrapping_sub(to_int(any(args, 1)?))))
     }),
     Entry::variadic("mul", &[ANY], ANY, |_, args| {
         Ok(int64(args.iter().map(to_int).fold(1, i64::wrapping_mul)))
     }),
-    Entry::fixed("div", &[ANY, ANY], |_, args| {
-        divided(args, i64::wrapping_div)
-    }),
-    Entry::fixed("mod", &[ANY, ANY], |_, args| {
-        divided(args, i64::wrapping_rem)
-    }),
+    Entry::fixed("div", &[ANY, ANY], |_, args| divided(args, i64::wrapping_div)),
+    Entry::fixed("mod", &[ANY, ANY], |_, args| divided(args, i64::wrapping_rem)),
     Entry::fixed("add1f", &[ANY], |_, args| {
         decimal(Decimal::of(to_float(any(args, 0)?))?.add(&Decimal::of(1.0)?))
     }),
-    Entry::variadic("addf", &[], ANY, |_, args| {
-        folded(Decimal::of(0.0)?, args, |a, b| Ok(a.add(&b)))
-    }),
+    Entry::variadic("addf", &[], ANY, |_, args| folded(Decimal::of(0.0)?, args, |a, b| Ok(a.add(&b)))),
     Entry::variadic("subf", &[ANY], ANY, |_, args| {
-        folded(
-            Decimal::of(to_float(any(args, 0)?))?,
-            rest(args, 1),
-            |a, b| Ok(a.sub(&b)),
-        )
+        folded(Decimal::of(to_float(any(args, 0)?))?, rest(args, 1), |a, b| Ok(a.sub(&b)))
     }),
     Entry::variadic("mulf", &[ANY], ANY, |_, args| {
-        folded(
-            Decimal::of(to_float(any(args, 0)?))?,
-            rest(args, 1),
-            |a, b| Ok(a.mul(&b)),
-        )
+        folded(Decimal::of(to_float(any(args, 0)?))?, rest(args, 1), |a, b| Ok(a.mul(&b)))
     }),
     Entry::variadic("divf", &[ANY], ANY, |_, args| {
-        folded(
-            Decimal::of(to_float(any(args, 0)?))?,
-            rest(args, 1),
-            |a, b| a.div(&b),
-        )
+        folded(Decimal::of(to_float(any(args, 0)?))?, rest(args, 1), |a, b| a.div(&b))
     }),
     Entry::variadic("max", &[ANY], ANY, |_, args| extreme(args, i64::max)),
     Entry::variadic("biggest", &[ANY], ANY, |_, args| extreme(args, i64::max)),
     Entry::variadic("min", &[ANY], ANY, |_, args| extreme(args, i64::min)),
     Entry::variadic("maxf", &[ANY], ANY, |_, args| extreme_float(args, f64::max)),
     Entry::variadic("minf", &[ANY], ANY, |_, args| extreme_float(args, f64::min)),
-    Entry::fixed("floor", &[ANY], |_, args| {
-        Ok(Value::from(to_float(any(args, 0)?).floor()))
-    }),
-    Entry::fixed("ceil", &[ANY], |_, args| {
-        Ok(Value::from(to_float(any(args, 0)?).ceil()))
-    }),
+    Entry::fixed("floor", &[ANY], |_, args| Ok(Value::from(to_float(any(args, 0)?).floor()))),
+    Entry::fixed("ceil", &[ANY], |_, args| Ok(Value::from(to_float(any(args, 0)?).ceil()))),
     Entry::variadic("round", &[ANY, INT], FLOAT, round),
     Entry::fixed("until", &[INT], until),
     Entry::fixed("untilStep", &[INT, INT, INT], until_step),
@@ -85,18 +53,14 @@ type Result<T = Value> = std::result::Result<T, FnError>;
 
 /// `strconv.Atoi`: decimal digits only, 0 for everything else.
 fn atoi(_: &mut Ctx<'_>, args: &[Value]) -> Result {
-    Ok(Value::from(
-        super::args::text(args, 0)?.parse::<i64>().unwrap_or(0),
-    ))
+    Ok(Value::from(super::args::text(args, 0)?.parse::<i64>().unwrap_or(0)))
 }
 
 /// The text of the value read as octal.
 fn to_decimal(_: &mut Ctx<'_>, args: &[Value]) -> Result {
     let mut text = Vec::new();
     print_value(any(args, 0)?, &mut text)?;
-    let number = String::from_utf8(text)
-        .ok()
-        .and_then(|text| i64::from_str_radix(&text, 8).ok());
+    let number = String::from_utf8(text).ok().and_then(|text| i64::from_str_radix(&text, 8).ok());
     Ok(int64(number.unwrap_or(0)))
 }
 
@@ -109,10 +73,7 @@ fn divided(args: &[Value], divide: fn(i64, i64) -> i64) -> Result {
 }
 
 fn folded(start: Decimal, args: &[Value], fold: fn(Decimal, Decimal) -> Result<Decimal>) -> Result {
-    decimal(
-        args.iter()
-            .try_fold(start, |sum, arg| fold(sum, Decimal::of(to_float(arg))?))?,
-    )
+    decimal(args.iter().try_fold(start, |sum, arg| fold(sum, Decimal::of(to_float(arg))?))?)
 }
 
 fn decimal(decimal: Decimal) -> Result {
@@ -137,11 +98,7 @@ fn round(_: &mut Ctx<'_>, args: &[Value]) -> Result {
     let threshold = args.get(2).map_or(0.5, to_float);
     let power = 10f64.powi(places);
     let digits = power * to_float(any(args, 0)?);
-    let rounded = if digits.fract() >= threshold {
-        digits.ceil()
-    } else {
-        digits.floor()
-    };
+    let rounded = if digits.fract() >= threshold { digits.ceil() } else { digits.floor() };
     Ok(Value::from(rounded / power))
 }
 
@@ -155,10 +112,7 @@ fn until_step(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
 }
 
 fn ints(numbers: Vec<i64>) -> Result {
-    Ok(typed_list(
-        numbers.into_iter().map(Value::from).collect(),
-        ListType::Ints,
-    ))
+    Ok(typed_list(numbers.into_iter().map(Value::from).collect(), ListType::Ints))
 }
 
 /// The numbers from a start up to, and without, a stop; none when the step leads away.
@@ -181,9 +135,7 @@ fn steps(ctx: &mut Ctx<'_>, start: i64, stop: i64, step: i64) -> Result<Vec<i64>
 }
 
 fn seq(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
-    let numbers = (0..args.len())
-        .map(|index| int(args, index))
-        .collect::<Result<Vec<_>>>()?;
+    let numbers = (0..args.len()).map(|index| int(args, index)).collect::<Result<Vec<_>>>()?;
     let (start, step, end) = match numbers.as_slice() {
         [end] => (1, None, *end),
         [start, end] => (*start, None, *end),

@@ -10,9 +10,7 @@ pub(crate) fn json_text(object: &dyn GoObject) -> Option<String> {
     if let Some(time) = any.downcast_ref::<GoTime>() {
         return Some(time.rfc3339());
     }
-    (object.type_name() == "*semver.Version")
-        .then(|| object.text())
-        .flatten()
+    (object.type_name() == "*semver.Version").then(|| object.text()).flatten()
 }
 
 /// The number JSON makes of a type, for durations, which are one.

@@ -9,13 +9,9 @@ use crate::function::{Ctx, Entry, FnError};
 use crate::value::Value;
 
 pub(super) const TABLE: &[Entry] = &[
-    Entry::fixed("randAlphaNum", &[INT], |ctx, args| {
-        rand_text(ctx, args, ALPHA_NUM)
-    }),
+    Entry::fixed("randAlphaNum", &[INT], |ctx, args| rand_text(ctx, args, ALPHA_NUM)),
     Entry::fixed("randAlpha", &[INT], |ctx, args| rand_text(ctx, args, ALPHA)),
-    Entry::fixed("randNumeric", &[INT], |ctx, args| {
-        rand_text(ctx, args, DIGITS)
-    }),
+    Entry::fixed("randNumeric", &[INT], |ctx, args| rand_text(ctx, args, DIGITS)),
     Entry::fixed("randAscii", &[INT], |ctx, args| rand_text(ctx, args, ASCII)),
     Entry::fixed("randBytes", &[INT], rand_bytes),
     Entry::fixed("randInt", &[INT, INT], rand_int),
@@ -26,7 +22,8 @@ pub(super) const TABLE: &[Entry] = &[
 const ALPHA: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const DIGITS: &str = "0123456789";
 const ALPHA_NUM: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-const ASCII: &str = " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~";
+const ASCII: &str =
+    " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~";
 
 type Result<T = Value> = std::result::Result<T, FnError>;
 
@@ -77,10 +74,7 @@ fn rand_bytes(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
 
 fn rand_int(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
     let (min, max) = (int(args, 0)?, int(args, 1)?);
-    match max
-        .checked_sub(min)
-        .and_then(|range| u64::try_from(range).ok())
-    {
+    match max.checked_sub(min).and_then(|range| u64::try_from(range).ok()) {
         Some(range) if range > 0 => {
             let number = i64::try_from(below(ctx, range)).unwrap_or(0);
             Ok(Value::from(min.wrapping_add(number)))

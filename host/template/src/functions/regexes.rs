@@ -12,36 +12,16 @@ use crate::value::{Value, string_list};
 pub(super) const TABLE: &[Entry] = &[
     Entry::fixed("regexMatch", &[STRING, STRING], regex_match),
     Entry::fixed("mustRegexMatch", &[STRING, STRING], must_match),
-    Entry::fixed("regexFind", &[STRING, STRING], |ctx, args| {
-        find(ctx, args, sure)
-    }),
-    Entry::fixed("mustRegexFind", &[STRING, STRING], |ctx, args| {
-        find(ctx, args, must)
-    }),
-    Entry::fixed("regexFindAll", &[STRING, STRING, INT], |ctx, args| {
-        find_all(ctx, args, sure)
-    }),
-    Entry::fixed("mustRegexFindAll", &[STRING, STRING, INT], |ctx, args| {
-        find_all(ctx, args, must)
-    }),
-    Entry::fixed("regexReplaceAll", REPLACE, |ctx, args| {
-        replace(ctx, args, sure)
-    }),
-    Entry::fixed("mustRegexReplaceAll", REPLACE, |ctx, args| {
-        replace(ctx, args, must)
-    }),
-    Entry::fixed("regexReplaceAllLiteral", REPLACE, |ctx, args| {
-        replace_literal(ctx, args, sure)
-    }),
-    Entry::fixed("mustRegexReplaceAllLiteral", REPLACE, |ctx, args| {
-        replace_literal(ctx, args, must)
-    }),
-    Entry::fixed("regexSplit", &[STRING, STRING, INT], |ctx, args| {
-        split(ctx, args, sure)
-    }),
-    Entry::fixed("mustRegexSplit", &[STRING, STRING, INT], |ctx, args| {
-        split(ctx, args, must)
-    }),
+    Entry::fixed("regexFind", &[STRING, STRING], |ctx, args| find(ctx, args, sure)),
+    Entry::fixed("mustRegexFind", &[STRING, STRING], |ctx, args| find(ctx, args, must)),
+    Entry::fixed("regexFindAll", &[STRING, STRING, INT], |ctx, args| find_all(ctx, args, sure)),
+    Entry::fixed("mustRegexFindAll", &[STRING, STRING, INT], |ctx, args| find_all(ctx, args, must)),
+    Entry::fixed("regexReplaceAll", REPLACE, |ctx, args| replace(ctx, args, sure)),
+    Entry::fixed("mustRegexReplaceAll", REPLACE, |ctx, args| replace(ctx, args, must)),
+    Entry::fixed("regexReplaceAllLiteral", REPLACE, |ctx, args| replace_literal(ctx, args, sure)),
+    Entry::fixed("mustRegexReplaceAllLiteral", REPLACE, |ctx, args| replace_literal(ctx, args, must)),
+    Entry::fixed("regexSplit", &[STRING, STRING, INT], |ctx, args| split(ctx, args, sure)),
+    Entry::fixed("mustRegexSplit", &[STRING, STRING, INT], |ctx, args| split(ctx, args, must)),
     Entry::fixed("regexQuoteMeta", &[STRING], quote_meta),
 ];
 
@@ -70,11 +50,7 @@ fn must(ctx: &mut Ctx<'_>, pattern: &str) -> Result<Regex> {
 fn sure(ctx: &mut Ctx<'_>, pattern: &str) -> Result<Regex> {
     compile(ctx, pattern)?.map_err(|err| {
         let raw = !pattern.contains(|c: char| c == '`' || (c.is_control() && c != '\t'));
-        let quoted = if raw {
-            format!("`{pattern}`")
-        } else {
-            quote(pattern.as_bytes())
-        };
+        let quoted = if raw { format!("`{pattern}`") } else { quote(pattern.as_bytes()) };
         FnError::new(format!("regexp: Compile({quoted}): {err}"))
     })
 }
@@ -86,16 +62,12 @@ fn regex_match(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
 }
 
 fn must_match(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
-    Ok(Value::from(
-        must(ctx, &text(args, 0)?)?.is_match(&text(args, 1)?),
-    ))
+    Ok(Value::from(must(ctx, &text(args, 0)?)?.is_match(&text(args, 1)?)))
 }
 
 fn find(ctx: &mut Ctx<'_>, args: &[Value], compile: Compile) -> Result {
     let text = text(args, 1)?;
-    let found = compile(ctx, &super::args::text(args, 0)?)?
-        .find(&text)
-        .map(|found| found.as_str());
+    let found = compile(ctx, &super::args::text(args, 0)?)?.find(&text).map(|found| found.as_str());
     Ok(Value::from(found.unwrap_or_default()))
 }
 
@@ -103,12 +75,7 @@ fn find_all(ctx: &mut Ctx<'_>, args: &[Value], compile: Compile) -> Result {
     let (text, limit) = (text(args, 1)?, count(int(args, 2)?));
     let regex = compile(ctx, &super::args::text(args, 0)?)?;
     ctx.charge(text.len() as u64 / 16)?;
-    Ok(string_list(
-        regex
-            .find_iter(&text)
-            .take(limit)
-            .map(|found| found.as_str()),
-    ))
+    Ok(string_list(regex.find_iter(&text).take(limit).map(|found| found.as_str())))
 }
 
 /// A negative count is no limit.
@@ -141,9 +108,7 @@ fn guard(ctx: &mut Ctx<'_>, regex: &Regex, text: &str, new: &str) -> Result<()> 
         return Ok(());
     }
     let found = regex.find_iter(text).count();
-    let made = found
-        .saturating_mul(new.len())
-        .saturating_add(references.saturating_mul(text.len()));
+    let made = found.saturating_mul(new.len()).saturating_add(references.saturating_mul(text.len()));
     ctx.check_len(made.saturating_add(text.len()))
 }
 

@@ -7,10 +7,8 @@ use crate::semver::{Constraint, Version};
 use crate::value::object::{GoObject, Shape, downcast};
 use crate::value::{Value, object_value};
 
-pub(super) const TABLE: &[Entry] = &[
-    Entry::fixed("semver", &[STRING], semver),
-    Entry::fixed("semverCompare", &[STRING, STRING], compare),
-];
+pub(super) const TABLE: &[Entry] =
+    &[Entry::fixed("semver", &[STRING], semver), Entry::fixed("semverCompare", &[STRING, STRING], compare)];
 
 type Result = std::result::Result<Value, FnError>;
 
@@ -49,11 +47,10 @@ impl GoObject for GoVersion {
 
     fn method(&self, name: &str) -> Option<Signature> {
         match name {
-            "Major" | "Minor" | "Patch" | "Prerelease" | "Metadata" | "Original" | "String" => {
-                Some(NOTHING)
+            "Major" | "Minor" | "Patch" | "Prerelease" | "Metadata" | "Original" | "String" => Some(NOTHING),
+            "Compare" | "Equal" | "LessThan" | "LessThanEqual" | "GreaterThan" | "GreaterThanEqual" => {
+                Some(OTHER)
             }
-            "Compare" | "Equal" | "LessThan" | "LessThanEqual" | "GreaterThan"
-            | "GreaterThanEqual" => Some(OTHER),
             _ => None,
         }
     }

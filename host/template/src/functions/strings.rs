@@ -68,10 +68,7 @@ fn abbrevboth(_: &mut Ctx<'_>, args: &[Value]) -> Result {
     if right < 4 || (left > 0 && right < 7) {
         return Ok(string(text));
     }
-    let (left, right) = (
-        usize::try_from(left).unwrap_or(0),
-        usize::try_from(right).unwrap_or(0),
-    );
+    let (left, right) = (usize::try_from(left).unwrap_or(0), usize::try_from(right).unwrap_or(0));
     Ok(string_value(abbreviated(text, left, right)))
 }
 
@@ -108,11 +105,7 @@ fn trunc(_: &mut Ctx<'_>, args: &[Value]) -> Result {
 fn substr(_: &mut Ctx<'_>, args: &[Value]) -> Result {
     let (start, end, text) = (int(args, 0)?, int(args, 1)?, bytes(args, 2)?);
     let len = i64::try_from(text.len()).unwrap_or(i64::MAX);
-    let fail = |range: String| {
-        Err(FnError::new(format!(
-            "runtime error: slice bounds out of range {range}"
-        )))
-    };
+    let fail = |range: String| Err(FnError::new(format!("runtime error: slice bounds out of range {range}")));
     let (from, to) = match (start, end) {
         (..0, ..0) => return fail(format!("[:{end}]")),
         (..0, _) if end > len => return fail(format!("[:{end}] with length {len}")),
@@ -157,9 +150,7 @@ fn nospace(_: &mut Ctx<'_>, args: &[Value]) -> Result {
         return Ok(string(text));
     }
     let chars = text.iter().map(|byte| char::from(*byte));
-    Ok(Value::from(
-        chars.filter(|c| !c.is_whitespace()).collect::<String>(),
-    ))
+    Ok(Value::from(chars.filter(|c| !c.is_whitespace()).collect::<String>()))
 }
 
 fn initials(_: &mut Ctx<'_>, args: &[Value]) -> Result {
@@ -183,11 +174,7 @@ fn wrap(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
 fn wrap_with(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
     let (width, separator, text) = (int(args, 0)?, bytes(args, 1)?, bytes(args, 2)?);
     ctx.check_len(text.len().saturating_mul(separator.len().max(1)))?;
-    let separator = if separator.is_empty() {
-        b"\n"
-    } else {
-        separator
-    };
+    let separator = if separator.is_empty() { b"\n" } else { separator };
     ctx.text(wrapped(text, width, separator, true))
 }
 
@@ -201,14 +188,8 @@ fn wrapped(text: &[u8], width: i64, separator: &[u8], cut: bool) -> Vec<u8> {
             rest = after;
             continue;
         }
-        let space = part(rest, 0, width + 1)
-            .iter()
-            .rposition(|byte| *byte == b' ');
-        let later = || {
-            part(rest, width, rest.len())
-                .iter()
-                .position(|byte| *byte == b' ')
-        };
+        let space = part(rest, 0, width + 1).iter().rposition(|byte| *byte == b' ');
+        let later = || part(rest, width, rest.len()).iter().position(|byte| *byte == b' ');
         let (line, next) = match space {
             Some(space) => (space, space + 1),
             None if cut => (width, width),
@@ -266,9 +247,7 @@ fn repeat(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
 // === asking ===
 
 fn contains(_: &mut Ctx<'_>, args: &[Value]) -> Result {
-    Ok(Value::from(
-        find(bytes(args, 1)?, bytes(args, 0)?).is_some(),
-    ))
+    Ok(Value::from(find(bytes(args, 1)?, bytes(args, 0)?).is_some()))
 }
 
 /// Where a part first stands in a text.
@@ -296,9 +275,7 @@ fn plural(_: &mut Ctx<'_>, args: &[Value]) -> Result {
 
 fn quote(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
     let quoted = args.iter().filter(|arg| !is_nil(arg));
-    let quoted = quoted
-        .map(|arg| Ok(go_quote(&strval(arg)?)))
-        .collect::<Result<Vec<_>>>()?;
+    let quoted = quoted.map(|arg| Ok(go_quote(&strval(arg)?))).collect::<Result<Vec<_>>>()?;
     ctx.text(quoted.join(" "))
 }
 
@@ -331,9 +308,7 @@ fn to_string(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
 }
 
 fn to_strings(_: &mut Ctx<'_>, args: &[Value]) -> Result {
-    Ok(string_list(
-        strings(any(args, 0)?)?.into_iter().map(string_value),
-    ))
+    Ok(string_list(strings(any(args, 0)?)?.into_iter().map(string_value)))
 }
 
 fn join(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
@@ -362,11 +337,7 @@ fn replace(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
         return Ok(Value::from(source.replace("", &text(args, 1)?)));
     }
     let parts = parts(source, old, None);
-    ctx.check_len(
-        source
-            .len()
-            .saturating_add(parts.len().saturating_mul(new.len())),
-    )?;
+    ctx.check_len(source.len().saturating_add(parts.len().saturating_mul(new.len())))?;
     ctx.text(parts.join(new))
 }
 
@@ -393,9 +364,7 @@ fn parts<'t>(text: &'t [u8], separator: &[u8], limit: Option<usize>) -> Vec<&'t 
 /// Bytes of the first character.
 fn first_char(text: &[u8]) -> usize {
     let chunk = text.utf8_chunks().next();
-    chunk
-        .and_then(|chunk| chunk.valid().chars().next())
-        .map_or(1, char::len_utf8)
+    chunk.and_then(|chunk| chunk.valid().chars().next()).map_or(1, char::len_utf8)
 }
 
 fn numbered(parts: Vec<&[u8]>) -> Value {

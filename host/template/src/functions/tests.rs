@@ -1,8 +1,4 @@
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "tests stop at the first surprise"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
 
 use std::collections::BTreeSet;
 
@@ -10,14 +6,9 @@ use crate::value::{Entries, map_value};
 use crate::{NoCluster, Program, Run, Source};
 
 fn render_in(template: &str, run: &Run<'_>) -> Result<String, String> {
-    let source = Source {
-        name: "t.yaml".into(),
-        text: template.into(),
-    };
+    let source = Source { name: "t.yaml".into(), text: template.into() };
     let program = Program::parse(&[source]).map_err(|err| err.to_string())?;
-    program
-        .render("t.yaml", &map_value(Entries::new()), run)
-        .map_err(|err| err.to_string())
+    program.render("t.yaml", &map_value(Entries::new()), run).map_err(|err| err.to_string())
 }
 
 fn render(template: &str) -> Result<String, String> {
@@ -92,39 +83,22 @@ fn lists_and_maps_follow_go() {
     ]);
     check_errors(&[
         (r#"append "x" 1"#, "Cannot push on type string"),
-        (
-            r#"first nil"#,
-            "invalid memory address or nil pointer dereference",
-        ),
+        (r#"first nil"#, "invalid memory address or nil pointer dereference"),
         (r#"slice (list 1) 0 9"#, "slice index out of bounds"),
-        (
-            r#"dig "a" "b" nil"#,
-            "interface {} is nil, not map[string]interface {}",
-        ),
+        (r#"dig "a" "b" nil"#, "interface {} is nil, not map[string]interface {}"),
     ]);
 }
 
 #[test]
 fn merges_share_and_overwrite_as_mergo_does() {
     check(&[
-        (
-            r#"merge (dict "a" 0 "b" 1) (dict "a" 5 "b" 6 "c" nil)"#,
-            "map[a:5 b:1]",
-        ),
-        (
-            r#"mergeOverwrite (dict "a" 1 "b" "y") (dict "a" 0 "b" nil)"#,
-            "map[a:0 b:<nil>]",
-        ),
-        (
-            r#"mergeOverwrite (dict "a" (list 1)) (dict "a" (list))"#,
-            "map[a:[]]",
-        ),
-        (
-            r#"mergeOverwrite (dict "a" (dict "b" 1)) (dict "a" (dict))"#,
-            "map[a:map[b:1]]",
-        ),
+        (r#"merge (dict "a" 0 "b" 1) (dict "a" 5 "b" 6 "c" nil)"#, "map[a:5 b:1]"),
+        (r#"mergeOverwrite (dict "a" 1 "b" "y") (dict "a" 0 "b" nil)"#, "map[a:0 b:<nil>]"),
+        (r#"mergeOverwrite (dict "a" (list 1)) (dict "a" (list))"#, "map[a:[]]"),
+        (r#"mergeOverwrite (dict "a" (dict "b" 1)) (dict "a" (dict))"#, "map[a:map[b:1]]"),
     ]);
-    let shared = r#"{{ $a := dict "x" (dict) }}{{ $b := merge (dict) $a }}{{ $_ := set $b.x "y" 1 }}{{ $a }}"#;
+    let shared =
+        r#"{{ $a := dict "x" (dict) }}{{ $b := merge (dict) $a }}{{ $_ := set $b.x "y" 1 }}{{ $a }}"#;
     assert_eq!(render(shared).as_deref(), Ok("map[x:map[y:1]]"));
 }
 
@@ -165,10 +139,7 @@ fn conversions_tell_their_errors_in_go_s_words() {
         (r#"toRawJson "<a>""#, r#""<a>""#),
         (r#"b64dec "aGVsbG8""#, "illegal base64 data at input byte 4"),
         (r#"toToml (dict "m" (dict "a" 1.0))"#, "[m]\n  a = 1.0\n"),
-        (
-            r#"toToml (dict "a" (list nil))"#,
-            "toml: cannot encode array with nil element",
-        ),
+        (r#"toToml (dict "a" (list nil))"#, "toml: cannot encode array with nil element"),
         (r#"(fromToml "a = [1, 2.5]").a"#, "[1 2.5]"),
     ]);
 }
@@ -184,16 +155,10 @@ fn patterns_versions_paths_and_urls_are_gos() {
         (r#"clean "foo/../bar/.""#, "bar"),
         (r#"dir "/foo""#, "/"),
         (r#"(urlParse "http://u:p@h:80/a%20b?q#f").path"#, "/a b"),
-        (
-            r#"urlJoin (dict "scheme" "http" "host" "h" "path" "a b")"#,
-            "http://h/a%20b",
-        ),
+        (r#"urlJoin (dict "scheme" "http" "host" "h" "path" "a b")"#, "http://h/a%20b"),
     ]);
     check_errors(&[
-        (
-            r#"regexFind "[" "x""#,
-            "regexp: Compile(`[`): error parsing regexp: missing closing ]: `[`",
-        ),
+        (r#"regexFind "[" "x""#, "regexp: Compile(`[`): error parsing regexp: missing closing ]: `[`"),
         (
             r#"urlParse "http://h:x/""#,
             r#"unable to parse url: parse "http://h:x/": invalid port ":x" after host"#,
@@ -209,14 +174,8 @@ fn dates_are_written_and_read_by_layouts() {
             r#"dateInZone "Jan _2 3:04PM -0700 MST" (int64 1700000000) "America/New_York""#,
             "Nov 14 5:13PM -0500 EST",
         ),
-        (
-            r#"(toDate "2006-01-02" "2020-02-29").AddDate 1 0 0"#,
-            "2021-03-01 00:00:00 +0000 UTC",
-        ),
-        (
-            r#"dateModify "-1.5h" (toDate "2006-01-02" "2020-01-01")"#,
-            "2019-12-31 22:30:00 +0000 UTC",
-        ),
+        (r#"(toDate "2006-01-02" "2020-02-29").AddDate 1 0 0"#, "2021-03-01 00:00:00 +0000 UTC"),
+        (r#"dateModify "-1.5h" (toDate "2006-01-02" "2020-01-01")"#, "2019-12-31 22:30:00 +0000 UTC"),
         (r#"durationRound "2h10m5s""#, "2h"),
         (r#"durationRoundTo "2h13m" "30m""#, "2h0m0s"),
         (r#"ago (toDate "2006-01-02" "2023-11-14")"#, "22h13m20s"),
@@ -230,14 +189,8 @@ fn dates_are_written_and_read_by_layouts() {
 #[test]
 fn passwords_are_derived_as_sprig_derives_them() {
     check(&[
-        (
-            r#"derivePassword 1 "nope" "p" "u" "s""#,
-            "cannot find password template nope",
-        ),
-        (
-            r#"derivePassword 1 "long" "password" "user" "example.com""#,
-            "ZedaFaxcZaso9*",
-        ),
+        (r#"derivePassword 1 "nope" "p" "u" "s""#, "cannot find password template nope"),
+        (r#"derivePassword 1 "long" "password" "user" "example.com""#, "ZedaFaxcZaso9*"),
         (r#"decryptAES "k" (encryptAES "k" "plain")"#, "plain"),
         (r#"htpasswd "a:b" "x""#, "invalid username: a:b"),
         (r#"htpasswd "u" "p" | trunc 9"#, "u:$2a$10$"),
@@ -254,52 +207,34 @@ fn one_seed_renders_the_same_bytes_and_another_other_ones() {
     let run = Run::new(&NoCluster);
     let first = render_in(RANDOM, &run).unwrap();
     assert_eq!(render_in(RANDOM, &run).unwrap(), first);
-    let other = Run {
-        seed: [1; 32],
-        ..run
-    };
+    let other = Run { seed: [1; 32], ..run };
     let second = render_in(RANDOM, &other).unwrap();
-    let (first, second) = (
-        first.lines().next().unwrap(),
-        second.lines().next().unwrap(),
-    );
+    let (first, second) = (first.lines().next().unwrap(), second.lines().next().unwrap());
     let mut pairs = first.split_whitespace().zip(second.split_whitespace());
     assert!(pairs.all(|(one, other)| one != other), "{first} {second}");
 }
 
 #[test]
 fn a_signed_certificate_names_its_authority() {
-    let text = render(
-        r#"{{ $ca := genCA "my-ca" 10 }}{{ (genSignedCert "leaf" nil (list "a.b") 5 $ca).Cert }}"#,
-    )
-    .unwrap();
-    let body: String = text
-        .lines()
-        .filter(|line| !line.starts_with("---"))
-        .collect();
+    let text =
+        render(r#"{{ $ca := genCA "my-ca" 10 }}{{ (genSignedCert "leaf" nil (list "a.b") 5 $ca).Cert }}"#)
+            .unwrap();
+    let body: String = text.lines().filter(|line| !line.starts_with("---")).collect();
     let der = super::encoding::decode_base64(body.as_bytes()).unwrap();
     for part in ["my-ca", "leaf", "a.b"] {
-        assert!(
-            der.windows(part.len())
-                .any(|window| window == part.as_bytes()),
-            "{part}"
-        );
+        assert!(der.windows(part.len()).any(|window| window == part.as_bytes()), "{part}");
     }
 }
 
 #[test]
 fn limits_end_what_would_never_end() {
-    check_errors(
-        &[
-            ("until 100001", "items)"),
-            (r#"repeat 1000000000 "abc""#, "output)"),
-        ]
-        .map(|(call, name)| {
+    check_errors(&[("until 100001", "items)"), (r#"repeat 1000000000 "abc""#, "output)")].map(
+        |(call, name)| {
             let err = render(&format!("{{{{ {call} }}}}")).unwrap_err();
             assert!(err.contains(name.trim_end_matches(')')), "{err}");
             (call, "")
-        }),
-    );
+        },
+    ));
     let err = render(r#"{{ regexMatch "((a{100}){100}){100}" "x" }}"#);
     assert!(err.is_err() || err.as_deref() == Ok("false"));
 }

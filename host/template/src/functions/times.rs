@@ -63,11 +63,7 @@ impl Zone {
 
 impl GoTime {
     pub(super) fn utc(seconds: i64) -> Self {
-        Self {
-            seconds,
-            nanos: 0,
-            zone: Zone::Utc,
-        }
+        Self { seconds, nanos: 0, zone: Zone::Utc }
     }
 
     pub(super) fn zero() -> Self {
@@ -77,12 +73,7 @@ impl GoTime {
     /// The clock and calendar of the time in its zone.
     pub(super) fn civil(&self) -> Civil {
         let (offset, zone) = self.zone.at(self.seconds);
-        Civil::new(
-            self.seconds.saturating_add(i64::from(offset)),
-            self.nanos,
-            offset,
-            zone,
-        )
+        Civil::new(self.seconds.saturating_add(i64::from(offset)), self.nanos, offset, zone)
     }
 
     /// The time by a layout in Go's manner.
@@ -95,11 +86,7 @@ impl GoTime {
         let nanos = i64::from(self.nanos) + duration.rem_euclid(SECOND);
         let carried = duration.div_euclid(SECOND) + nanos / SECOND;
         let nanos = u32::try_from(nanos % SECOND).unwrap_or(0);
-        Self {
-            seconds: self.seconds.saturating_add(carried),
-            nanos,
-            zone: self.zone.clone(),
-        }
+        Self { seconds: self.seconds.saturating_add(carried), nanos, zone: self.zone.clone() }
     }
 
     /// Nanoseconds from another time to this one, at most what a duration holds.
@@ -147,10 +134,7 @@ impl GoTime {
 
     fn moved(&self, name: &str, args: &[Value]) -> Result<Option<Self>, FnError> {
         Ok(Some(match name {
-            "UTC" | "Local" => Self {
-                zone: Zone::Utc,
-                ..self.clone()
-            },
+            "UTC" | "Local" => Self { zone: Zone::Utc, ..self.clone() },
             "Add" => self.plus(durations::of(any(args, 0)?)?),
             "AddDate" => self.add_date(int(args, 0)?, int(args, 1)?, int(args, 2)?),
             _ => return Ok(None),
@@ -160,26 +144,15 @@ impl GoTime {
     fn add_date(&self, years: i64, months: i64, days: i64) -> Self {
         let civil = self.civil();
         let month = i64::from(civil.month) - 1 + months;
-        let year = civil
-            .year
-            .saturating_add(years)
-            .saturating_add(month.div_euclid(12));
+        let year = civil.year.saturating_add(years).saturating_add(month.div_euclid(12));
         let month = u32::try_from(month.rem_euclid(12)).unwrap_or(0) + 1;
         let first = layout::days_from_civil(year, month, 1);
-        let day = first
-            .saturating_add(i64::from(civil.day) - 1)
-            .saturating_add(days);
+        let day = first.saturating_add(i64::from(civil.day) - 1).saturating_add(days);
         let clock = i64::from(civil.hour) * 3600 + i64::from(civil.minute) * 60;
-        let local = day
-            .saturating_mul(86_400)
-            .saturating_add(clock + i64::from(civil.second));
+        let local = day.saturating_mul(86_400).saturating_add(clock + i64::from(civil.second));
         let zone = self.zone.clone();
         let seconds = layout::instant(local, &zone);
-        Self {
-            seconds,
-            nanos: self.nanos,
-            zone,
-        }
+        Self { seconds, nanos: self.nanos, zone }
     }
 
     fn compared(&self, name: &str, args: &[Value]) -> Result<Option<Value>, FnError> {
@@ -210,14 +183,12 @@ impl GoObject for GoTime {
     fn method(&self, name: &str) -> Option<Signature> {
         Some(match name {
             "Year" | "Month" | "Day" | "Hour" | "Minute" | "Second" | "Nanosecond" | "YearDay"
-            | "Weekday" | "Unix" | "UnixMilli" | "UnixMicro" | "UnixNano" | "UTC" | "Local"
-            | "IsZero" | "String" => NOTHING,
+            | "Weekday" | "Unix" | "UnixMilli" | "UnixMicro" | "UnixNano" | "UTC" | "Local" | "IsZero"
+            | "String" => NOTHING,
             "Format" => Signature::fixed(&[Param::String]),
             "AddDate" => Signature::fixed(&[Param::Int, Param::Int, Param::Int]),
             "Add" => Signature::fixed(&[Param::Object(durations::DURATION)]),
-            "Before" | "After" | "Equal" | "Compare" | "Sub" => {
-                Signature::fixed(&[Param::Object(TIME)])
-            }
+            "Before" | "After" | "Equal" | "Compare" | "Sub" => Signature::fixed(&[Param::Object(TIME)]),
             _ => return None,
         })
     }
@@ -255,17 +226,11 @@ struct Named {
 
 impl Named {
     fn month(month: u32) -> Self {
-        Self {
-            type_name: "time.Month",
-            name: layout::month_name(month),
-        }
+        Self { type_name: "time.Month", name: layout::month_name(month) }
     }
 
     fn weekday(day: u32) -> Self {
-        Self {
-            type_name: "time.Weekday",
-            name: layout::weekday_name(day),
-        }
+        Self { type_name: "time.Weekday", name: layout::weekday_name(day) }
     }
 }
 

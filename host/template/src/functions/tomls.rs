@@ -14,8 +14,7 @@ use crate::value::number::{Number, number};
 use crate::value::object::downcast;
 use crate::value::print::{MAX_DEPTH, MAX_TEXT};
 use crate::value::{
-    Entries, Value, as_map, as_object, as_text, int64, is_nil, kind_of, list_value, map_value,
-    object_value,
+    Entries, Value, as_map, as_object, as_text, int64, is_nil, kind_of, list_value, map_value, object_value,
 };
 
 pub(super) const TABLE: &[Entry] = &[
@@ -58,10 +57,7 @@ fn encode(value: &Value) -> std::result::Result<String, Fault> {
         let text = "reflect: call of reflect.Value.Type on zero Value";
         return Err(Fault::Nil(text));
     }
-    let mut writer = Writer {
-        out: String::new(),
-        written: false,
-    };
+    let mut writer = Writer { out: String::new(), written: false };
     writer.item(&mut Vec::new(), value)?;
     Ok(writer.out)
 }
@@ -115,9 +111,7 @@ impl Writer {
 
     fn tables(&mut self, path: &mut Vec<Arc<str>>, items: &[Value]) -> Written {
         if path.is_empty() {
-            return Err(Fault::Value(
-                "toml: top-level values must be Go maps or structs".to_owned(),
-            ));
+            return Err(Fault::Value("toml: top-level values must be Go maps or structs".to_owned()));
         }
         for item in items {
             self.line();
@@ -172,11 +166,7 @@ impl Writer {
     fn inline(&mut self, value: &Value, depth: usize) -> Written {
         let (plain, tables) = split(value)?;
         self.put("{");
-        let all: Vec<_> = plain
-            .into_iter()
-            .chain(tables)
-            .filter(|(_, value)| !is_nil(value))
-            .collect();
+        let all: Vec<_> = plain.into_iter().chain(tables).filter(|(_, value)| !is_nil(value)).collect();
         for (index, (key, value)) in all.iter().enumerate() {
             self.put(if index > 0 { ", " } else { "" });
             self.put(&format!("{} = ", quoted_key(key)));
@@ -209,9 +199,8 @@ fn entries(value: &Value) -> Option<Pairs> {
     if let Some(map) = as_map(value) {
         return Some(map.snapshot());
     }
-    let object = as_object(value).filter(|object| {
-        object.text().is_none() && matches!(kind_of(value), "map" | "struct" | "ptr")
-    })?;
+    let object = as_object(value)
+        .filter(|object| object.text().is_none() && matches!(kind_of(value), "map" | "struct" | "ptr"))?;
     let named = |(key, value): (Value, Value)| Some((as_text(&key)?.into(), value));
     Some(object.entries().into_iter().filter_map(named).collect())
 }
@@ -230,9 +219,7 @@ fn split(value: &Value) -> std::result::Result<(Pairs, Pairs), Fault> {
 
 fn is_tables(items: &[Value]) -> std::result::Result<bool, Fault> {
     if items.iter().any(is_nil) {
-        return Err(Fault::Value(
-            "toml: cannot encode array with nil element".to_owned(),
-        ));
+        return Err(Fault::Value("toml: cannot encode array with nil element".to_owned()));
     }
     Ok(!items.is_empty() && items.iter().all(|item| entries(item).is_some()))
 }
@@ -246,11 +233,7 @@ fn number_text(number: Number) -> String {
         Number::Float(f64::NEG_INFINITY) => "-inf".to_owned(),
         Number::Float(float) => {
             let text = float_text(float);
-            if text.contains(['.', 'e']) {
-                text
-            } else {
-                format!("{text}.0")
-            }
+            if text.contains(['.', 'e']) { text } else { format!("{text}.0") }
         }
     }
 }
@@ -279,18 +262,11 @@ fn quoted(text: &str) -> String {
 
 fn quoted_key(key: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if !key.is_empty() && key.chars().all(bare) {
-        key.to_owned()
-    } else {
-        quoted(key)
-    }
+    if !key.is_empty() && key.chars().all(bare) { key.to_owned() } else { quoted(key) }
 }
 
 fn dotted(path: &[Arc<str>]) -> String {
-    path.iter()
-        .map(|key| quoted_key(key))
-        .collect::<Vec<_>>()
-        .join(".")
+    path.iter().map(|key| quoted_key(key)).collect::<Vec<_>>().join(".")
 }
 
 /// A text that is not TOML becomes a map with the reason under `Error`.
@@ -298,25 +274,16 @@ fn from_toml(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
     let text = text(args, 0)?;
     ctx.charge(text.len() as u64 / 16)?;
     let entries = match text.parse::<toml::Table>() {
-        Ok(table) => table
-            .into_iter()
-            .map(|(key, value)| (key.into(), read(value)))
-            .collect(),
+        Ok(table) => table.into_iter().map(|(key, value)| (key.into(), read(value))).collect(),
         Err(err) => Entries::from([("Error".into(), Value::from(error_text(&text, &err)))]),
     };
     Ok(map_value(entries))
 }
 
 fn error_text(text: &str, err: &toml::de::Error) -> String {
-    let before = err
-        .span()
-        .and_then(|span| text.get(..span.start))
-        .unwrap_or_default();
+    let before = err.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     let line = before.matches('\n').count() + 1;
-    format!(
-        "toml: line {line}: {}",
-        err.message().lines().collect::<Vec<_>>().join(" ")
-    )
+    format!("toml: line {line}: {}", err.message().lines().collect::<Vec<_>>().join(" "))
 }
 
 fn read(value: toml::Value) -> Value {
@@ -327,24 +294,14 @@ fn read(value: toml::Value) -> Value {
         toml::Value::Boolean(bool) => Value::from(bool),
         toml::Value::Datetime(time) => date(&time.to_string()),
         toml::Value::Array(items) => list_value(items.into_iter().map(read).collect()),
-        toml::Value::Table(table) => map_value(
-            table
-                .into_iter()
-                .map(|(key, value)| (key.into(), read(value)))
-                .collect(),
-        ),
+        toml::Value::Table(table) => {
+            map_value(table.into_iter().map(|(key, value)| (key.into(), read(value))).collect())
+        }
     }
 }
 
 fn date(text: &str) -> Value {
-    const LAYOUTS: [&str; 4] = [
-        "2006-01-02T15:04:05Z07:00",
-        "2006-01-02T15:04:05",
-        "2006-01-02",
-        "15:04:05",
-    ];
-    let time = LAYOUTS
-        .iter()
-        .find_map(|layout| super::layout::parse(layout, text).ok());
+    const LAYOUTS: [&str; 4] = ["2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05", "2006-01-02", "15:04:05"];
+    let time = LAYOUTS.iter().find_map(|layout| super::layout::parse(layout, text).ok());
     time.map_or_else(|| Value::from(text), object_value)
 }

@@ -62,10 +62,7 @@ fn parse(text: &str) -> std::result::Result<Url, String> {
     }
     let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
     let (scheme, mut rest) = split_scheme(rest)?;
-    let mut url = Url {
-        scheme: scheme.to_ascii_lowercase(),
-        ..Url::default()
-    };
+    let mut url = Url { scheme: scheme.to_ascii_lowercase(), ..Url::default() };
     url.fragment = unescape(fragment, Place::Fragment)?;
     url.forced_query = rest.ends_with('?') && rest.matches('?').count() == 1;
     if let Some((path, query)) = rest.split_once('?') {
@@ -81,9 +78,7 @@ fn parse(text: &str) -> std::result::Result<Url, String> {
             return Err("first path segment in URL cannot contain colon".to_owned());
         }
     }
-    let authority = rest
-        .strip_prefix("//")
-        .filter(|after| !url.scheme.is_empty() || !after.starts_with('/'));
+    let authority = rest.strip_prefix("//").filter(|after| !url.scheme.is_empty() || !after.starts_with('/'));
     if let Some(after) = authority {
         let end = after.find('/').unwrap_or(after.len());
         let (authority, path) = after.split_at(end);
@@ -101,10 +96,7 @@ fn split_scheme(text: &str) -> std::result::Result<(&str, &str), String> {
             '0'..='9' | '+' | '-' | '.' if at > 0 => {}
             ':' if at == 0 => return Err("missing protocol scheme".to_owned()),
             ':' => {
-                return Ok((
-                    text.get(..at).unwrap_or_default(),
-                    text.get(at + 1..).unwrap_or_default(),
-                ));
+                return Ok((text.get(..at).unwrap_or_default(), text.get(at + 1..).unwrap_or_default()));
             }
             _ => break,
         }
@@ -137,19 +129,13 @@ fn parse_host(host: &str) -> std::result::Result<String, String> {
             Some((_, port)) => port,
             None => return Err("missing ']' in host".to_owned()),
         },
-        None => host
-            .find(':')
-            .and_then(|at| host.get(at..))
-            .unwrap_or_default(),
+        None => host.find(':').and_then(|at| host.get(at..)).unwrap_or_default(),
     };
     let digits = port.strip_prefix(':').unwrap_or(port);
-    let valid = digits.bytes().all(|byte| byte.is_ascii_digit())
-        && (port.is_empty() || port.starts_with(':'));
+    let valid =
+        digits.bytes().all(|byte| byte.is_ascii_digit()) && (port.is_empty() || port.starts_with(':'));
     if !valid {
-        return Err(format!(
-            "invalid port {} after host",
-            quote(port.as_bytes())
-        ));
+        return Err(format!("invalid port {} after host", quote(port.as_bytes())));
     }
     unescape(host, Place::Host)
 }
@@ -178,14 +164,9 @@ fn unescape(text: &str, place: Place) -> std::result::Result<String, String> {
             at += 1;
             continue;
         }
-        let hex = text
-            .get(at + 1..at + 3)
-            .filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
+        let hex = text.get(at + 1..at + 3).filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
         let Some(code) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) else {
-            let end = text
-                .char_indices()
-                .map(|(at, _)| at)
-                .find(|end| *end >= at + 3);
+            let end = text.char_indices().map(|(at, _)| at).find(|end| *end >= at + 3);
             let fault = text.get(at..end.unwrap_or(text.len())).unwrap_or_default();
             return Err(format!("invalid URL escape {}", quote(fault.as_bytes())));
         };
@@ -229,8 +210,7 @@ fn url_join(_: &mut Ctx<'_>, args: &[Value]) -> Result {
         Some(value) if is_nil(&value) => Err(FnError::new(NIL_POINTER)),
         Some(value) => as_text(&value).map(String::from).ok_or_else(|| {
             let kind = kind_of(&value);
-            let text =
-                format!("unable to parse {key} key, must be of type string, but {kind} found");
+            let text = format!("unable to parse {key} key, must be of type string, but {kind} found");
             FnError::new(text)
         }),
     };
@@ -248,9 +228,7 @@ fn url_join(_: &mut Ctx<'_>, args: &[Value]) -> Result {
         let proto = format!("proto://{userinfo}@host");
         let parsed = parse(&proto).map_err(|reason| {
             let quoted = quote(proto.as_bytes());
-            FnError::new(format!(
-                "unable to parse userinfo in dict: parse {quoted}: {reason}"
-            ))
+            FnError::new(format!("unable to parse userinfo in dict: parse {quoted}: {reason}"))
         })?;
         url.userinfo = parsed.userinfo;
     }
@@ -293,12 +271,7 @@ fn join_path(url: &Url, out: &mut String) {
     if !path.is_empty() && !path.starts_with('/') && !url.host.is_empty() {
         out.push('/');
     }
-    if out.is_empty()
-        && path
-            .split('/')
-            .next()
-            .is_some_and(|segment| segment.contains(':'))
-    {
+    if out.is_empty() && path.split('/').next().is_some_and(|segment| segment.contains(':')) {
         out.push_str("./");
     }
     out.push_str(&path);

@@ -32,11 +32,7 @@ fn value(arg: &Value, verb: char, spec: &Spec, out: &mut Vec<u8>, depth: usize) 
     }
     match arg.kind() {
         ValueKind::Undefined | ValueKind::None | ValueKind::Invalid => {
-            out.extend(if spec.sharp_v {
-                &b"interface {}(nil)"[..]
-            } else {
-                b"<nil>"
-            });
+            out.extend(if spec.sharp_v { &b"interface {}(nil)"[..] } else { b"<nil>" });
             Ok(())
         }
         ValueKind::Bool => match verb {
@@ -99,26 +95,14 @@ fn pad_text(bytes: &[u8], spec: &Spec, out: &mut Vec<u8>) {
 
 fn integer(arg: &Value, int: i128, verb: char, spec: &Spec, out: &mut Vec<u8>) -> Printed {
     let unsigned = spec.sharp_v && integer_type(arg) == Some(IntegerType::Uint64);
-    let c = || {
-        u32::try_from(int)
-            .ok()
-            .and_then(char::from_u32)
-            .unwrap_or('\u{fffd}')
-    };
+    let c = || u32::try_from(int).ok().and_then(char::from_u32).unwrap_or('\u{fffd}');
     match verb {
         'v' if unsigned => digits(int, 16, "0x", false, spec, out),
         'v' | 'd' => digits(int, 10, "", false, spec, out),
         'b' => digits(int, 2, if spec.sharp { "0b" } else { "" }, false, spec, out),
         'o' => digits(int, 8, if spec.sharp { "0" } else { "" }, false, spec, out),
         'O' => digits(int, 8, "0o", false, spec, out),
-        'x' => digits(
-            int,
-            16,
-            if spec.sharp { "0x" } else { "" },
-            false,
-            spec,
-            out,
-        ),
+        'x' => digits(int, 16, if spec.sharp { "0x" } else { "" }, false, spec, out),
         'X' => digits(int, 16, if spec.sharp { "0X" } else { "" }, true, spec, out),
         'c' => pad(c().to_string().as_bytes(), spec, out),
         'q' => pad(quote_char(c()).as_bytes(), spec, out),
@@ -129,18 +113,11 @@ fn integer(arg: &Value, int: i128, verb: char, spec: &Spec, out: &mut Vec<u8>) -
 }
 
 fn code_point(int: i128, c: char, spec: &Spec) -> String {
-    if spec.sharp {
-        unicode(c)
-    } else {
-        format!("U+{int:04X}")
-    }
+    if spec.sharp { unicode(c) } else { format!("U+{int:04X}") }
 }
 
 fn digits(int: i128, radix: u32, prefix: &str, upper: bool, spec: &Spec, out: &mut Vec<u8>) {
-    let plain = Spec {
-        zero: false,
-        ..*spec
-    };
+    let plain = Spec { zero: false, ..*spec };
     if spec.precision == Some(0) && int == 0 {
         return pad(b"", &plain, out);
     }
@@ -157,11 +134,7 @@ fn digits(int: i128, radix: u32, prefix: &str, upper: bool, spec: &Spec, out: &m
         _ => 0,
     };
     let zeros = "0".repeat(least.saturating_sub(body.len()));
-    pad(
-        format!("{sign}{prefix}{zeros}{body}").as_bytes(),
-        &plain,
-        out,
-    );
+    pad(format!("{sign}{prefix}{zeros}{body}").as_bytes(), &plain, out);
 }
 
 fn in_radix(value: u128, radix: u32, upper: bool) -> String {
@@ -195,18 +168,12 @@ fn floating(arg: &Value, float: f64, verb: char, spec: &Spec, out: &mut Vec<u8>)
     };
     let finite = float.is_finite();
     if spec.zero && !spec.minus && finite {
-        let width = spec
-            .width
-            .unwrap_or(0)
-            .saturating_sub(sign.len() + body.len());
+        let width = spec.width.unwrap_or(0).saturating_sub(sign.len() + body.len());
         out.extend(sign.bytes());
         out.extend(std::iter::repeat_n(b'0', width));
         out.extend(body.bytes());
     } else {
-        let spec = Spec {
-            zero: false,
-            ..*spec
-        };
+        let spec = Spec { zero: false, ..*spec };
         pad(format!("{sign}{body}").as_bytes(), &spec, out);
     }
     Ok(())
@@ -227,14 +194,7 @@ fn positive_sign(spec: &Spec, infinite: bool) -> &'static str {
 
 fn text(arg: &Value, bytes: &[u8], verb: char, spec: &Spec, out: &mut Vec<u8>) -> Printed {
     match verb {
-        'v' if spec.sharp_v => quoted(
-            bytes,
-            &Spec {
-                sharp: false,
-                ..*spec
-            },
-            out,
-        ),
+        'v' if spec.sharp_v => quoted(bytes, &Spec { sharp: false, ..*spec }, out),
         'v' | 's' => pad_text(bytes, spec, out),
         'q' => quoted(bytes, spec, out),
         'x' => hex(bytes, false, spec, out),
@@ -248,11 +208,7 @@ fn quoted(bytes: &[u8], spec: &Spec, out: &mut Vec<u8>) {
     let text = String::from_utf8_lossy(bytes);
     let raw = spec.sharp && text.chars().all(|c| c != '`' && (c == '\t' || is_print(c)));
     let cut: Vec<u8> = match spec.precision {
-        Some(precision) => text
-            .chars()
-            .take(precision)
-            .collect::<String>()
-            .into_bytes(),
+        Some(precision) => text.chars().take(precision).collect::<String>().into_bytes(),
         None => bytes.to_vec(),
     };
     let literal = match raw {
@@ -264,9 +220,7 @@ fn quoted(bytes: &[u8], spec: &Spec, out: &mut Vec<u8>) {
 }
 
 fn hex(bytes: &[u8], upper: bool, spec: &Spec, out: &mut Vec<u8>) {
-    let bytes = bytes
-        .get(..spec.precision.unwrap_or(bytes.len()))
-        .unwrap_or(bytes);
+    let bytes = bytes.get(..spec.precision.unwrap_or(bytes.len())).unwrap_or(bytes);
     let prefix = match (spec.sharp, upper) {
         (false, _) => "",
         (true, false) => "0x",
@@ -286,11 +240,7 @@ fn hex(bytes: &[u8], upper: bool, spec: &Spec, out: &mut Vec<u8>) {
 }
 
 fn in_byte(byte: u8, upper: bool) -> String {
-    if upper {
-        format!("{byte:02X}")
-    } else {
-        format!("{byte:02x}")
-    }
+    if upper { format!("{byte:02X}") } else { format!("{byte:02x}") }
 }
 
 // === containers ===
@@ -298,10 +248,7 @@ fn in_byte(byte: u8, upper: bool) -> String {
 fn container(arg: &Value, verb: char, spec: &Spec, out: &mut Vec<u8>, depth: usize) -> Printed {
     if let Some(map) = as_map(arg) {
         let entries = map.snapshot();
-        let entries = entries
-            .into_iter()
-            .map(|(key, value)| (Value::from(key), value))
-            .collect();
+        let entries = entries.into_iter().map(|(key, value)| (Value::from(key), value)).collect();
         return mapping(arg, entries, verb, spec, out, depth);
     }
     if let Some(list) = as_list(arg) {
@@ -311,10 +258,7 @@ fn container(arg: &Value, verb: char, spec: &Spec, out: &mut Vec<u8>, depth: usi
         if matches!(verb, 's' | 'q' | 'x' | 'X') {
             return text(arg, bytes, verb, spec, out);
         }
-        let items: Vec<Value> = bytes
-            .iter()
-            .map(|byte| crate::value::number::byte(*byte))
-            .collect();
+        let items: Vec<Value> = bytes.iter().map(|byte| crate::value::number::byte(*byte)).collect();
         return sequence(arg, &items, verb, spec, out, depth);
     }
     match as_object(arg) {

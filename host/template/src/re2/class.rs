@@ -4,8 +4,8 @@ use super::escape::{character, perl_class, property};
 use super::{Error, syntax};
 
 const NAMES: &[&str] = &[
-    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
-    "space", "upper", "word", "xdigit",
+    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
+    "upper", "word", "xdigit",
 ];
 
 /// The class at the start of a text in the crate's notation, and what follows it.
@@ -61,10 +61,7 @@ fn set(text: &str) -> Result<Option<(String, &str)>, Error> {
 fn range<'t>(whole: &str, text: &'t str, out: &mut String) -> Result<&'t str, Error> {
     let (low, rest) = single(whole, text)?;
     push(out, low);
-    let Some(after) = rest
-        .strip_prefix('-')
-        .filter(|after| !after.starts_with(']'))
-    else {
+    let Some(after) = rest.strip_prefix('-').filter(|after| !after.starts_with(']')) else {
         return Ok(rest);
     };
     if after.is_empty() {

@@ -51,10 +51,7 @@ pub(super) fn property(text: &str) -> Result<(String, &str), Error> {
         return Err(syntax("invalid character class range", text));
     };
     let name = whole.get(2..).unwrap_or_default();
-    let name = name
-        .strip_prefix('{')
-        .and_then(|name| name.strip_suffix('}'))
-        .unwrap_or(name);
+    let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
     let (negated, name) = match name.strip_prefix('^') {
         Some(name) => (kind == Some('p'), name),
         None => (kind == Some('P'), name),
@@ -76,12 +73,7 @@ pub(super) fn character(text: &str) -> Result<(char, &str), Error> {
         return Err(syntax("trailing backslash at end of expression", ""));
     };
     let rest = after.get(c.len_utf8()..).unwrap_or_default();
-    let invalid = || {
-        syntax(
-            "invalid escape sequence",
-            text.get(..1 + c.len_utf8()).unwrap_or(text),
-        )
-    };
+    let invalid = || syntax("invalid escape sequence", text.get(..1 + c.len_utf8()).unwrap_or(text));
     let simple = match c {
         'a' => '\u{7}',
         'f' => '\u{c}',
@@ -99,11 +91,7 @@ pub(super) fn character(text: &str) -> Result<(char, &str), Error> {
 
 /// Up to three digits; one digit but zero would be a reference, which RE2 has not.
 fn octal(text: &str) -> Option<(char, &str)> {
-    let len = text
-        .bytes()
-        .take(3)
-        .take_while(|byte| (b'0'..=b'7').contains(byte))
-        .count();
+    let len = text.bytes().take(3).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
     if len == 1 && !text.starts_with('0') {
         return None;
     }

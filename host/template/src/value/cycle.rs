@@ -9,10 +9,7 @@ use super::{Value, address, as_list, as_map};
 /// The owner of the values of a chart calls it after the last file was rendered: templates may run
 /// `set $ "root" $`, and such values would never be freed.
 pub fn break_cycles(root: &Value) {
-    let mut walk = Walk {
-        path: Vec::new(),
-        done: HashSet::new(),
-    };
+    let mut walk = Walk { path: Vec::new(), done: HashSet::new() };
     walk.visit(root);
 }
 
@@ -38,17 +35,9 @@ fn key(value: &Value) -> Option<usize> {
 
 fn children(value: &Value) -> Vec<Value> {
     if let Some(map) = as_map(value) {
-        map.read()
-            .values()
-            .filter(|value| key(value).is_some())
-            .cloned()
-            .collect()
+        map.read().values().filter(|value| key(value).is_some()).cloned().collect()
     } else if let Some(list) = as_list(value) {
-        list.items()
-            .iter()
-            .filter(|value| key(value).is_some())
-            .cloned()
-            .collect()
+        list.items().iter().filter(|value| key(value).is_some()).cloned().collect()
     } else {
         Vec::new()
     }
@@ -105,8 +94,7 @@ impl Walk {
     /// owner is.
     fn leads_up(&self, value: &Value) -> bool {
         key(value).is_some_and(|key| self.path.contains(&key))
-            || as_list(value)
-                .is_some_and(|list| list.items().iter().any(|item| self.leads_up(item)))
+            || as_list(value).is_some_and(|list| list.items().iter().any(|item| self.leads_up(item)))
     }
 }
 
@@ -125,10 +113,7 @@ mod tests {
     #[test]
     fn a_map_within_itself_is_freed_after_breaking() {
         let root = map_value(Entries::new());
-        let inner = map_value(Entries::from([(
-            "up".into(),
-            list_value(vec![root.clone()]),
-        )]));
+        let inner = map_value(Entries::from([("up".into(), list_value(vec![root.clone()]))]));
         as_map(&root).unwrap().insert("self", root.clone());
         as_map(&root).unwrap().insert("inner", inner);
         as_map(&root).unwrap().insert("n", Value::from(1));

@@ -38,16 +38,8 @@ fn parse(text: &str) -> Decimal {
     let leading = all.len() - all.trim_start_matches('0').len();
     let digits = all.trim_matches('0').to_owned();
     let shift = i32::try_from(whole.len()).unwrap_or(0) - i32::try_from(leading).unwrap_or(0);
-    let point = if digits.is_empty() {
-        0
-    } else {
-        shift + exponent.parse().unwrap_or(0)
-    };
-    Decimal {
-        negative,
-        digits,
-        point,
-    }
+    let point = if digits.is_empty() { 0 } else { shift + exponent.parse().unwrap_or(0) };
+    Decimal { negative, digits, point }
 }
 
 /// `NaN`, `+Inf` or `-Inf`, for what has no digits.
@@ -100,11 +92,7 @@ pub fn format_g(value: f64, precision: Option<usize>) -> String {
         Some(p) if p > len && len >= decimal.point => len,
         Some(p) => p,
     };
-    let exponent = if decimal.digits.is_empty() {
-        0
-    } else {
-        decimal.point - 1
-    };
+    let exponent = if decimal.digits.is_empty() { 0 } else { decimal.point - 1 };
     if exponent < -4 || exponent >= limit.max(1) {
         exponent_form(&decimal, decimal.digits.len().saturating_sub(1))
     } else {
@@ -141,19 +129,11 @@ pub fn format_x(value: f64, precision: Option<usize>) -> String {
     let digits = format!("{:013x}", mantissa & ((1 << 52) - 1));
     let digits = match precision {
         None => digits.trim_end_matches('0').to_owned(),
-        Some(precision) => digits
-            .chars()
-            .chain(std::iter::repeat('0'))
-            .take(precision)
-            .collect(),
+        Some(precision) => digits.chars().chain(std::iter::repeat('0')).take(precision).collect(),
     };
     let point = if digits.is_empty() { "" } else { "." };
     let mark = if exponent < 0 { '-' } else { '+' };
-    format!(
-        "{sign}0x{}{point}{digits}p{mark}{:02}",
-        mantissa >> 52,
-        exponent.unsigned_abs()
-    )
+    format!("{sign}0x{}{point}{digits}p{mark}{:02}", mantissa >> 52, exponent.unsigned_abs())
 }
 
 /// `%b`: the integer mantissa and its power of two.
@@ -185,11 +165,7 @@ fn exponent_form(decimal: &Decimal, places: usize) -> String {
         let fraction: String = digits.collect();
         let _ = write!(out, "{fraction:0<places$}");
     }
-    let exponent = if decimal.digits.is_empty() {
-        0
-    } else {
-        decimal.point - 1
-    };
+    let exponent = if decimal.digits.is_empty() { 0 } else { decimal.point - 1 };
     let mark = if exponent < 0 { '-' } else { '+' };
     let _ = write!(out, "e{mark}{:02}", exponent.unsigned_abs());
     out
@@ -201,10 +177,7 @@ pub fn plain_form(decimal: &Decimal) -> String {
     let digits = &decimal.digits;
     let Ok(whole) = usize::try_from(decimal.point) else {
         out.push_str("0.");
-        out.extend(std::iter::repeat_n(
-            '0',
-            decimal.point.unsigned_abs() as usize,
-        ));
+        out.extend(std::iter::repeat_n('0', decimal.point.unsigned_abs() as usize));
         out.push_str(digits);
         return out;
     };
@@ -221,11 +194,7 @@ pub fn plain_form(decimal: &Decimal) -> String {
 }
 
 fn sign(decimal: &Decimal) -> String {
-    if decimal.negative {
-        "-".to_owned()
-    } else {
-        String::new()
-    }
+    if decimal.negative { "-".to_owned() } else { String::new() }
 }
 
 #[cfg(test)]

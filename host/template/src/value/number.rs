@@ -102,10 +102,7 @@ impl Number {
     }
 
     /// The number as a float, rounded where it must be.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "Go's conversion rounds the same way"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "Go's conversion rounds the same way")]
     pub fn to_f64(self) -> f64 {
         match self {
             Self::Int(int) => int as f64,

@@ -99,9 +99,7 @@ pub fn object_value(object: impl GoObject) -> Value {
 
 /// The object in a value.
 pub fn as_object(value: &Value) -> Option<&dyn GoObject> {
-    value
-        .downcast_object_ref::<Carrier>()
-        .map(|carrier| &*carrier.0)
+    value.downcast_object_ref::<Carrier>().map(|carrier| &*carrier.0)
 }
 
 /// The object of type `T` in a value.
@@ -122,12 +120,7 @@ impl Object for Carrier {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         match key.as_str() {
             Some(name) => self.0.field(name),
-            None => self
-                .0
-                .entries()
-                .into_iter()
-                .nth(key.as_usize()?)
-                .map(|(_, value)| value),
+            None => self.0.entries().into_iter().nth(key.as_usize()?).map(|(_, value)| value),
         }
     }
 

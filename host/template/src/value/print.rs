@@ -64,11 +64,7 @@ fn print_at(value: &Value, out: &mut Vec<u8>, depth: usize) -> Result<(), PrintE
     }
     match value.kind() {
         ValueKind::Undefined | ValueKind::None | ValueKind::Invalid => out.extend(b"<nil>"),
-        ValueKind::Bool => out.extend(if value.is_true() {
-            &b"true"[..]
-        } else {
-            b"false"
-        }),
+        ValueKind::Bool => out.extend(if value.is_true() { &b"true"[..] } else { b"false" }),
         ValueKind::Number => print_number(value, out),
         ValueKind::String | ValueKind::Bytes => {
             out.extend_from_slice(value.as_bytes().unwrap_or_default());
@@ -156,9 +152,7 @@ fn print_object(object: &dyn GoObject, out: &mut Vec<u8>, depth: usize) -> Resul
     let entries = object.entries();
     match object.shape() {
         Shape::Map => {
-            let entries = entries
-                .iter()
-                .map(|(key, value)| (key.as_bytes().unwrap_or_default(), value));
+            let entries = entries.iter().map(|(key, value)| (key.as_bytes().unwrap_or_default(), value));
             print_map(entries, out, depth)
         }
         Shape::Slice => print_list(&values_of(entries), out, depth),

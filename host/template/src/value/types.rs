@@ -14,9 +14,7 @@ pub fn kind_of(value: &Value) -> &'static str {
         ValueKind::Bool => "bool",
         ValueKind::Number => number_name(value),
         ValueKind::String | ValueKind::Bytes => "string",
-        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable | ValueKind::Plain => {
-            container_kind(value)
-        }
+        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable | ValueKind::Plain => container_kind(value),
         _ => "interface",
     }
 }
@@ -25,9 +23,7 @@ pub fn kind_of(value: &Value) -> &'static str {
 pub fn type_of(value: &Value) -> &'static str {
     match value.kind() {
         ValueKind::Undefined | ValueKind::None | ValueKind::Invalid => "<nil>",
-        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable | ValueKind::Plain => {
-            container_type(value)
-        }
+        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable | ValueKind::Plain => container_type(value),
         _ => kind_of(value),
     }
 }

@@ -29,10 +29,7 @@ pub(super) struct GoValues;
 /// JSON with integers.
 pub(super) struct JsonValues;
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "Go's JSON decoder rounds the same way"
-)]
+#[expect(clippy::cast_precision_loss, reason = "Go's JSON decoder rounds the same way")]
 impl Target for GoValues {
     type Out = Value;
 
@@ -75,28 +72,15 @@ impl Target for JsonValues {
     }
 
     fn map(&self, entries: BTreeMap<Arc<str>, serde_json::Value>) -> serde_json::Value {
-        let entries = entries
-            .into_iter()
-            .map(|(key, value)| (key.to_string(), value));
+        let entries = entries.into_iter().map(|(key, value)| (key.to_string(), value));
         serde_json::Value::Object(entries.collect())
     }
 }
 
 /// The values of a document.
-pub(super) fn build<T: Target>(
-    document: &Document,
-    target: &T,
-    name: &str,
-) -> Result<T::Out, Error> {
+pub(super) fn build<T: Target>(document: &Document, target: &T, name: &str) -> Result<T::Out, Error> {
     let budget = Budget::default();
-    let mut builder = Builder {
-        document,
-        target,
-        name,
-        budget,
-        open: Vec::new(),
-        depth: 0,
-    };
+    let mut builder = Builder { document, target, name, budget, open: Vec::new(), depth: 0 };
     builder.value(document.root())
 }
 
@@ -138,22 +122,14 @@ type MapOf<T> = BTreeMap<Arc<str>, <T as Target>::Out>;
 
 impl<T: Target> Builder<'_, T> {
     fn fail<O>(&self, id: NodeId, problem: Problem) -> Result<O, Error> {
-        let (line, column) = self
-            .document
-            .node(id)
-            .map_or((0, 0), |n| (n.line, n.column));
+        let (line, column) = self.document.node(id).map_or((0, 0), |n| (n.line, n.column));
         Err(Error::new(self.name, problem, line, column))
     }
 
     fn data(&self, id: NodeId) -> Result<&Data, Error> {
         let node: Option<&Node> = self.document.node(id);
         node.map(|node| &node.data).map_or_else(
-            || {
-                self.fail(
-                    id,
-                    Problem::Syntax("did not find expected node content".to_owned()),
-                )
-            },
+            || self.fail(id, Problem::Syntax("did not find expected node content".to_owned())),
             Ok,
         )
     }
@@ -167,10 +143,7 @@ impl<T: Target> Builder<'_, T> {
                 self.target.scalar(self.finite(id, scalar)?, text)
             }
             Some(Data::Sequence(items)) => {
-                let items = items
-                    .iter()
-                    .map(|item| self.value(*item))
-                    .collect::<Result<_, _>>()?;
+                let items = items.iter().map(|item| self.value(*item)).collect::<Result<_, _>>()?;
                 self.target.list(items)
             }
             Some(Data::Mapping(pairs)) => {
@@ -230,10 +203,7 @@ impl<T: Target> Builder<'_, T> {
         match document.node(id).map(|node| &node.data) {
             Some(Data::Sequence(items)) => {
                 // Earlier items take precedence, so they come last.
-                items
-                    .iter()
-                    .rev()
-                    .try_for_each(|item| self.merge_one(*item, entries))
+                items.iter().rev().try_for_each(|item| self.merge_one(*item, entries))
             }
             _ => self.merge_one(id, entries),
         }
@@ -306,22 +276,17 @@ impl<T: Target> Builder<'_, T> {
         };
         let scalar = match tag.strip_prefix("tag:yaml.org,2002:") {
             Some("binary") => return self.binary(id, value),
-            Some(kind @ ("bool" | "int" | "float" | "null" | "timestamp")) => {
-                match tagged(kind, value) {
-                    Ok(scalar) => scalar,
-                    Err(problem) => return self.fail(id, problem),
-                }
-            }
+            Some(kind @ ("bool" | "int" | "float" | "null" | "timestamp")) => match tagged(kind, value) {
+                Ok(scalar) => scalar,
+                Err(problem) => return self.fail(id, problem),
+            },
             _ => Scalar::Str,
         };
         Ok((scalar, value.to_owned()))
     }
 
     fn binary(&self, id: NodeId, value: &str) -> Result<(Scalar, String), Error> {
-        let text: String = value
-            .chars()
-            .filter(|c| !matches!(c, '\r' | '\n'))
-            .collect();
+        let text: String = value.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
         match STANDARD.decode(text) {
             Ok(bytes) => Ok((Scalar::Str, lossy(&bytes).into_owned())),
             Err(_) => self.fail(id, Problem::Binary),
@@ -368,10 +333,7 @@ fn tagged(kind: &str, value: &str) -> Result<Scalar, Problem> {
 }
 
 /// A float as a key: the digits of a `float32`, by Go's rule for `%g`.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "Go's library formats keys in 32 bits"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "Go's library formats keys in 32 bits")]
 fn float_key(float: f64) -> String {
     if float.is_nan() {
         return ".nan".to_owned();

@@ -41,13 +41,7 @@ pub fn emit_pretty(value: &Value) -> Result<String, JsonError> {
 
 fn document(value: &Value, flavor: Flavor) -> Result<String, JsonError> {
     let out = String::new();
-    let mut emitter = Emitter {
-        out,
-        flavor,
-        column: 0,
-        whitespace: true,
-        indention: true,
-    };
+    let mut emitter = Emitter { out, flavor, column: 0, whitespace: true, indention: true };
     emitter.node(value, None, Context::Root, 0)?;
     emitter.write_indent(None);
     Ok(emitter.out)
@@ -110,11 +104,7 @@ impl Emitter {
             }
             Node::Text(bytes) => {
                 let text = lossy(&bytes);
-                let text = if self.pretty() {
-                    text
-                } else {
-                    reread(&text)?.into_owned().into()
-                };
+                let text = if self.pretty() { text } else { reread(&text)?.into_owned().into() };
                 self.text(&text, indent);
             }
             Node::List(items) if items.is_empty() => self.flow("[]"),
@@ -153,11 +143,7 @@ impl Emitter {
         depth: usize,
     ) -> Result<(), JsonError> {
         let indent = deeper(indent);
-        let order = if self.pretty() {
-            Order::Version3
-        } else {
-            Order::Version2
-        };
+        let order = if self.pretty() { Order::Version3 } else { Order::Version2 };
         if !self.pretty() {
             entries.iter().try_for_each(|(key, _)| check_key(key))?;
         }
@@ -216,11 +202,7 @@ impl Emitter {
 
     /// A number; in JSON an integer that fits 64 bits is one, whatever it was before.
     fn number_text(&self, float: f64) -> String {
-        let integer = if self.pretty() {
-            None
-        } else {
-            float_is_integer(float)
-        };
+        let integer = if self.pretty() { None } else { float_is_integer(float) };
         integer.unwrap_or_else(|| float_text(float))
     }
 
@@ -328,8 +310,7 @@ impl Emitter {
             let inner = !first && chars.peek().is_some();
             if escape {
                 self.write(&escaped(c));
-            } else if c == ' ' && !spaces && inner && self.column > self.width() && indent.is_some()
-            {
+            } else if c == ' ' && !spaces && inner && self.column > self.width() && indent.is_some() {
                 self.write_indent(indent);
                 if chars.peek() == Some(&' ') {
                     self.put('\\');
@@ -424,16 +405,11 @@ fn reread(text: &str) -> Result<Cow<'_, str>, JsonError> {
     if text.bytes().all(|b| b < 0x7f) {
         return Ok(Cow::Borrowed(text));
     }
-    let unknown =
-        |c: char| matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}');
+    let unknown = |c: char| matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}');
     if text.contains(unknown) {
         return Err(JsonError::Control);
     }
-    Ok(if text.contains('\u{85}') {
-        Cow::Owned(fold_next_lines(text))
-    } else {
-        Cow::Borrowed(text)
-    })
+    Ok(if text.contains('\u{85}') { Cow::Owned(fold_next_lines(text)) } else { Cow::Borrowed(text) })
 }
 
 /// Whether a key survives being written as JSON and read as YAML.
@@ -441,11 +417,7 @@ fn check_key(key: &str) -> Result<(), JsonError> {
     reread(key)?;
     // One character can become six, so a short key needs no counting.
     let long = key.len() * 6 + 2 > READ_KEY && text_len(key) > READ_KEY;
-    if long || key.contains('\u{85}') {
-        Err(JsonError::Key)
-    } else {
-        Ok(())
-    }
+    if long || key.contains('\u{85}') { Err(JsonError::Key) } else { Ok(()) }
 }
 
 /// U+0085 ends a line of YAML, and lines of a quoted text are folded.
@@ -474,9 +446,5 @@ fn fold_next_lines(text: &str) -> String {
 
 /// One break is a space, more are one break fewer.
 fn folded(breaks: usize) -> String {
-    if breaks == 1 {
-        " ".to_owned()
-    } else {
-        "\n".repeat(breaks - 1)
-    }
+    if breaks == 1 { " ".to_owned() } else { "\n".repeat(breaks - 1) }
 }

@@ -66,31 +66,15 @@ pub enum Problem {
 
 impl Error {
     pub(super) fn new(name: &str, problem: Problem, line: u64, column: u64) -> Self {
-        let place = Some(Place {
-            line: line + 1,
-            column: column + 1,
-        });
-        Self(Box::new(Repr {
-            name: name.to_owned(),
-            place,
-            go_line: 0,
-            problem,
-        }))
+        let place = Some(Place { line: line + 1, column: column + 1 });
+        Self(Box::new(Repr { name: name.to_owned(), place, go_line: 0, problem }))
     }
 
     pub(super) fn syntax(name: &str, err: &libyaml::Error) -> Self {
         let mark = err.problem_mark();
-        let place = mark.map(|mark| Place {
-            line: mark.line + 1,
-            column: mark.column + 1,
-        });
+        let place = mark.map(|mark| Place { line: mark.line + 1, column: mark.column + 1 });
         let problem = Problem::Syntax(err.problem().to_owned());
-        Self(Box::new(Repr {
-            name: name.to_owned(),
-            place,
-            go_line: go_line(err),
-            problem,
-        }))
+        Self(Box::new(Repr { name: name.to_owned(), place, go_line: go_line(err), problem }))
     }
 
     /// What is wrong.
@@ -111,10 +95,7 @@ impl Error {
                 format!("error converting YAML to JSON: {problem}")
             }
             _ if self.0.go_line > 0 => {
-                format!(
-                    "error converting YAML to JSON: yaml: line {}: {problem}",
-                    self.0.go_line
-                )
+                format!("error converting YAML to JSON: yaml: line {}: {problem}", self.0.go_line)
             }
             _ => format!("error converting YAML to JSON: yaml: {problem}"),
         }

@@ -55,19 +55,8 @@ impl<'t> Events<'t> {
         let end: &[u8] = if text.ends_with('\n') { b"" } else { b"\n" };
         let mut parser = Parser::new();
         parser.set_encoding(libyaml_safer::Encoding::Utf8);
-        parser.set_input(
-            text.strip_prefix('\u{feff}')
-                .unwrap_or(text)
-                .as_bytes()
-                .chain(end),
-        );
-        Self {
-            parser,
-            text,
-            name,
-            line: 0,
-            column: 0,
-        }
+        parser.set_input(text.strip_prefix('\u{feff}').unwrap_or(text).as_bytes().chain(end));
+        Self { parser, text, name, line: 0, column: 0 }
     }
 
     /// An error of this text.
@@ -82,11 +71,7 @@ impl<'t> Events<'t> {
             (self.line, self.column) = (event.start_mark.line, event.start_mark.column);
             let end = event.end_mark.index;
             if let Some(kind) = self.kind(event.data, end) {
-                return Ok(Event {
-                    kind,
-                    line: self.line,
-                    column: self.column,
-                });
+                return Ok(Event { kind, line: self.line, column: self.column });
             }
         }
     }
@@ -109,28 +94,14 @@ impl<'t> Events<'t> {
             EventData::StreamStart { .. } => return None,
             EventData::StreamEnd => Kind::StreamEnd,
             EventData::DocumentStart { .. } => Kind::DocumentStart,
-            EventData::DocumentEnd { .. } | EventData::SequenceEnd | EventData::MappingEnd => {
-                Kind::End
-            }
+            EventData::DocumentEnd { .. } | EventData::SequenceEnd | EventData::MappingEnd => Kind::End,
             EventData::Alias { anchor } => Kind::Alias { anchor },
-            EventData::Scalar {
-                anchor,
-                tag,
-                mut value,
-                plain_implicit,
-                style,
-                ..
-            } => {
+            EventData::Scalar { anchor, tag, mut value, plain_implicit, style, .. } => {
                 let block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
                 if block && end >= self.text.len() as u64 && self.ends_with_our_break(&value) {
                     value.pop();
                 }
-                Kind::Scalar {
-                    anchor,
-                    tag,
-                    value,
-                    plain: plain_implicit,
-                }
+                Kind::Scalar { anchor, tag, value, plain: plain_implicit }
             }
             EventData::SequenceStart { anchor, .. } => Kind::Sequence { anchor },
             EventData::MappingStart { anchor, .. } => Kind::Mapping { anchor },

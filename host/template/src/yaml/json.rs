@@ -52,24 +52,15 @@ pub struct Layout {
 /// # Errors
 /// For what JSON cannot hold, and values deeper or longer than the limits.
 pub fn to_json(value: &Value, layout: Layout) -> Result<String, JsonError> {
-    let mut writer = Writer {
-        out: String::new(),
-        layout,
-    };
+    let mut writer = Writer { out: String::new(), layout };
     writer.value(value, 0)?;
     Ok(writer.out)
 }
 
 /// Characters of a text in JSON as `json.Marshal` writes it, with its quotes.
 pub(super) fn text_len(text: &str) -> usize {
-    let layout = Layout {
-        escape_html: true,
-        pretty: false,
-    };
-    let mut writer = Writer {
-        out: String::new(),
-        layout,
-    };
+    let layout = Layout { escape_html: true, pretty: false };
+    let mut writer = Writer { out: String::new(), layout };
     writer.text(text.as_bytes());
     writer.out.chars().count()
 }
@@ -137,8 +128,7 @@ impl<'v> Node<'v> {
                 Ok(Self::Map(object.entries().into_iter().map(named).collect()))
             }
             Shape::Slice => {
-                let items: Vec<Value> =
-                    object.entries().into_iter().map(|(_, item)| item).collect();
+                let items: Vec<Value> = object.entries().into_iter().map(|(_, item)| item).collect();
                 Ok(Self::List(Cow::Owned(items)))
             }
             Shape::Func | Shape::Complex => Err(JsonError::Type(object.type_name())),
@@ -237,8 +227,7 @@ impl Writer {
         for (index, (key, value)) in entries.iter().enumerate() {
             self.separate(index, depth + 1);
             self.text(key.as_bytes());
-            self.out
-                .push_str(if self.layout.pretty { ": " } else { ":" });
+            self.out.push_str(if self.layout.pretty { ": " } else { ":" });
             self.value(value, depth + 1)?;
         }
         self.close(entries.is_empty(), depth, '}');
@@ -303,14 +292,7 @@ mod tests {
     use crate::value::{bytes_value, list_value, map_value, string_value};
 
     fn json(value: &Value) -> String {
-        to_json(
-            value,
-            Layout {
-                escape_html: true,
-                pretty: false,
-            },
-        )
-        .unwrap()
+        to_json(value, Layout { escape_html: true, pretty: false }).unwrap()
     }
 
     #[test]
@@ -333,45 +315,25 @@ mod tests {
     #[test]
     fn text_is_escaped_by_gos_rule() {
         let text = "<a> & \"q\" \\ \u{8}\u{c}\n\r\t\u{1} \u{2028} é \u{7f}";
-        let expected =
-            "\"\\u003ca\\u003e \\u0026 \\\"q\\\" \\\\ \\b\\f\\n\\r\\t\\u0001 \\u2028 é \u{7f}\"";
+        let expected = "\"\\u003ca\\u003e \\u0026 \\\"q\\\" \\\\ \\b\\f\\n\\r\\t\\u0001 \\u2028 é \u{7f}\"";
         assert_eq!(json(&Value::from(text)), expected);
-        assert_eq!(
-            json(&string_value(b"a\xe2\x82z".to_vec())),
-            "\"a\\ufffd\\ufffdz\""
-        );
+        assert_eq!(json(&string_value(b"a\xe2\x82z".to_vec())), "\"a\\ufffd\\ufffdz\"");
         assert_eq!(json(&bytes_value(b"hi".to_vec())), "\"aGk=\"");
     }
 
     #[test]
     fn the_pretty_layout_leaves_empty_containers_alone() {
         let map = map_value(
-            [
-                ("a".into(), list_value(vec![1.into(), list_value(vec![])])),
-                ("b".into(), ().into()),
-            ]
-            .into(),
+            [("a".into(), list_value(vec![1.into(), list_value(vec![])])), ("b".into(), ().into())].into(),
         );
-        let text = to_json(
-            &map,
-            Layout {
-                escape_html: false,
-                pretty: true,
-            },
-        )
-        .unwrap();
-        assert_eq!(
-            text,
-            "{\n  \"a\": [\n    1,\n    []\n  ],\n  \"b\": null\n}"
-        );
+        let text = to_json(&map, Layout { escape_html: false, pretty: true }).unwrap();
+        assert_eq!(text, "{\n  \"a\": [\n    1,\n    []\n  ],\n  \"b\": null\n}");
     }
 
     #[test]
     fn a_map_within_itself_is_an_error() {
         let map = map_value([].into());
-        crate::value::as_map(&map)
-            .unwrap()
-            .insert("self", map.clone());
+        crate::value::as_map(&map).unwrap().insert("self", map.clone());
         assert_eq!(to_json(&map, Layout::default()), Err(JsonError::Cycle));
         crate::value::as_map(&map).unwrap().remove("self");
     }

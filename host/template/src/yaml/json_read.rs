@@ -101,10 +101,7 @@ impl Reader<'_> {
                 b'}' if first => break,
                 b'"' => {}
                 byte => {
-                    return Err(unexpected(
-                        byte,
-                        "looking for beginning of object key string",
-                    ));
+                    return Err(unexpected(byte, "looking for beginning of object key string"));
                 }
             }
             let key: Arc<str> = self.string()?.into();
@@ -182,9 +179,9 @@ impl Reader<'_> {
         let text = String::from_utf8_lossy(self.text.get(start..self.at).unwrap_or_default());
         match text.parse::<f64>() {
             Ok(float) if float.is_finite() => Ok(Value::from(float)),
-            _ => Err(ReadError(format!(
-                "json: cannot unmarshal number {text} into Go value of type float64"
-            ))),
+            _ => {
+                Err(ReadError(format!("json: cannot unmarshal number {text} into Go value of type float64")))
+            }
         }
     }
 
@@ -258,8 +255,7 @@ impl Reader<'_> {
         for _ in 0..4 {
             let byte = self.next()?;
             let digit = char::from(byte).to_digit(16);
-            let digit =
-                digit.ok_or_else(|| unexpected(byte, "in \\u hexadecimal character escape"))?;
+            let digit = digit.ok_or_else(|| unexpected(byte, "in \\u hexadecimal character escape"))?;
             code = code * 16 + digit;
         }
         Ok(code)
@@ -288,56 +284,25 @@ mod tests {
             ("", "unexpected end of JSON input"),
             ("{", "unexpected end of JSON input"),
             ("x", "invalid character 'x' looking for beginning of value"),
-            (
-                "{a",
-                "invalid character 'a' looking for beginning of object key string",
-            ),
+            ("{a", "invalid character 'a' looking for beginning of object key string"),
             ("{\"a\" 1", "invalid character '1' after object key"),
-            (
-                "{\"a\":1 2",
-                "invalid character '2' after object key:value pair",
-            ),
-            (
-                "{\"a\":1,}",
-                "invalid character '}' looking for beginning of object key string",
-            ),
+            ("{\"a\":1 2", "invalid character '2' after object key:value pair"),
+            ("{\"a\":1,}", "invalid character '}' looking for beginning of object key string"),
             ("[1 2", "invalid character '2' after array element"),
             ("1 2", "invalid character '2' after top-level value"),
             ("01", "invalid character '1' after top-level value"),
             ("-x", "invalid character 'x' in numeric literal"),
-            (
-                "1.x",
-                "invalid character 'x' after decimal point in numeric literal",
-            ),
-            (
-                "1ex",
-                "invalid character 'x' in exponent of numeric literal",
-            ),
-            (
-                "nul!",
-                "invalid character '!' in literal null (expecting 'l')",
-            ),
+            ("1.x", "invalid character 'x' after decimal point in numeric literal"),
+            ("1ex", "invalid character 'x' in exponent of numeric literal"),
+            ("nul!", "invalid character '!' in literal null (expecting 'l')"),
             ("\"\\x", "invalid character 'x' in string escape code"),
-            (
-                "\"\\u12g",
-                "invalid character 'g' in \\u hexadecimal character escape",
-            ),
+            ("\"\\u12g", "invalid character 'g' in \\u hexadecimal character escape"),
             ("\"a\nb\"", "invalid character '\\n' in string literal"),
-            (
-                "'a'",
-                "invalid character '\\'' looking for beginning of value",
-            ),
-            (
-                "1e400",
-                "json: cannot unmarshal number 1e400 into Go value of type float64",
-            ),
+            ("'a'", "invalid character '\\'' looking for beginning of value"),
+            ("1e400", "json: cannot unmarshal number 1e400 into Go value of type float64"),
         ];
         for (text, expected) in cases {
-            assert_eq!(
-                from_json(text.as_bytes()).unwrap_err().to_string(),
-                expected,
-                "{text}"
-            );
+            assert_eq!(from_json(text.as_bytes()).unwrap_err().to_string(), expected, "{text}");
         }
     }
 }

@@ -71,16 +71,9 @@ fn compare_at(a: &[char], b: &[char], at: usize, order: Order) -> Ordering {
     match (is_letter(*x), is_letter(*y)) {
         (true, true) => return x.cmp(y),
         (letter, other) if letter != other => {
-            let digit = at
-                .checked_sub(1)
-                .and_then(|at| a.get(at))
-                .is_some_and(|c| is_digit(*c));
+            let digit = at.checked_sub(1).and_then(|at| a.get(at)).is_some_and(|c| is_digit(*c));
             let first = order == Order::Version3 && digit;
-            return if letter == first {
-                Ordering::Less
-            } else {
-                Ordering::Greater
-            };
+            return if letter == first { Ordering::Less } else { Ordering::Greater };
         }
         _ => {}
     }
@@ -93,19 +86,11 @@ fn compare_at(a: &[char], b: &[char], at: usize, order: Order) -> Ordering {
 
 fn follows_number(chars: &[char], at: usize) -> bool {
     let before = chars.get(..at).unwrap_or_default();
-    before
-        .iter()
-        .rev()
-        .take_while(|c| is_digit(**c))
-        .any(|c| *c != '0')
+    before.iter().rev().take_while(|c| is_digit(**c)).any(|c| *c != '0')
 }
 
 fn digits(chars: &[char], at: usize, start: i64) -> (i64, usize) {
-    let digits = chars
-        .get(at..)
-        .unwrap_or_default()
-        .iter()
-        .take_while(|c| is_digit(**c));
+    let digits = chars.get(at..).unwrap_or_default().iter().take_while(|c| is_digit(**c));
     digits.fold((start, 0), |(value, len), digit| {
         let digit = i64::from(u32::from(*digit)) - i64::from(u32::from('0'));
         (value.wrapping_mul(10).wrapping_add(digit), len + 1)
@@ -113,26 +98,16 @@ fn digits(chars: &[char], at: usize, start: i64) -> (i64, usize) {
 }
 
 fn is_letter(c: char) -> bool {
-    if c.is_ascii() {
-        c.is_ascii_alphabetic()
-    } else {
-        is_in(&LETTER, c)
-    }
+    if c.is_ascii() { c.is_ascii_alphabetic() } else { is_in(&LETTER, c) }
 }
 
 fn is_digit(c: char) -> bool {
-    if c.is_ascii() {
-        c.is_ascii_digit()
-    } else {
-        is_in(&DIGIT, c)
-    }
+    if c.is_ascii() { c.is_ascii_digit() } else { is_in(&DIGIT, c) }
 }
 
 fn is_in(class: &Option<Regex>, c: char) -> bool {
     let mut buffer = [0; 4];
-    class
-        .as_ref()
-        .is_some_and(|class| class.is_match(c.encode_utf8(&mut buffer)))
+    class.as_ref().is_some_and(|class| class.is_match(c.encode_utf8(&mut buffer)))
 }
 
 #[cfg(test)]
@@ -141,11 +116,7 @@ mod tests {
 
     fn sorted(keys: &str) -> String {
         let entries = keys.split_whitespace().map(|key| (key, ())).collect();
-        sort(entries, Order::Version2)
-            .into_iter()
-            .map(|(key, ())| key)
-            .collect::<Vec<_>>()
-            .join(" ")
+        sort(entries, Order::Version2).into_iter().map(|(key, ())| key).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -157,9 +128,8 @@ mod tests {
 
     #[test]
     fn a_cycle_of_keys_is_sorted_without_a_panic() {
-        let keys: Vec<(String, ())> = (0..400)
-            .map(|n| (["a2", "a12", "a1b", "a1", "a20c"][n % 5].to_owned(), ()))
-            .collect();
+        let keys: Vec<(String, ())> =
+            (0..400).map(|n| (["a2", "a12", "a1b", "a1", "a20c"][n % 5].to_owned(), ())).collect();
         assert_eq!(sort(keys, Order::Version2).len(), 400);
     }
 }

@@ -32,11 +32,7 @@ pub(super) struct Node {
 #[derive(Debug)]
 pub(super) enum Data {
     /// Text with its tag; `plain` when neither quotes nor a tag fix its type.
-    Scalar {
-        value: String,
-        tag: Option<String>,
-        plain: bool,
-    },
+    Scalar { value: String, tag: Option<String>, plain: bool },
     /// Items in order.
     Sequence(Vec<NodeId>),
     /// Keys and values in order, duplicates included.
@@ -53,10 +49,7 @@ pub(super) struct Documents<'t> {
 
 impl<'t> Documents<'t> {
     pub(super) fn new(text: &'t str, name: &'t str) -> Self {
-        Self {
-            events: Events::new(text, name),
-            ended: false,
-        }
+        Self { events: Events::new(text, name), ended: false }
     }
 
     fn document(&mut self) -> Result<Option<Document>, Error> {
@@ -68,11 +61,7 @@ impl<'t> Documents<'t> {
             }
         }
         let events = &mut self.events;
-        let mut composer = Composer {
-            events,
-            nodes: Vec::new(),
-            anchors: HashMap::new(),
-        };
+        let mut composer = Composer { events, nodes: Vec::new(), anchors: HashMap::new() };
         let root = composer.required_node()?;
         let nodes = composer.nodes;
         // The end is read too: what stands behind a document can make it invalid.
@@ -120,17 +109,12 @@ impl Composer<'_, '_> {
             Kind::Alias { anchor } => match self.anchors.get(&anchor).copied() {
                 Some(target) => self.push(line, column, None, Data::Alias { anchor, target }),
                 None => {
-                    return Err(self
-                        .events
-                        .fail(Problem::UnknownAnchor(anchor), line, column));
+                    return Err(self.events.fail(Problem::UnknownAnchor(anchor), line, column));
                 }
             },
-            Kind::Scalar {
-                anchor,
-                tag,
-                value,
-                plain,
-            } => self.push(line, column, anchor, Data::Scalar { value, tag, plain }),
+            Kind::Scalar { anchor, tag, value, plain } => {
+                self.push(line, column, anchor, Data::Scalar { value, tag, plain })
+            }
             Kind::Sequence { anchor } => {
                 let id = self.push(line, column, anchor, Data::empty());
                 let items = self.items(depth)?;
@@ -187,11 +171,7 @@ impl Composer<'_, '_> {
 
 impl Data {
     fn empty() -> Self {
-        Self::Scalar {
-            value: String::new(),
-            tag: None,
-            plain: true,
-        }
+        Self::Scalar { value: String::new(), tag: None, plain: true }
     }
 
     /// Whether a key asks for a merge: `<<`, not in quotes.
@@ -253,23 +233,11 @@ impl Document {
         let is_merge = |id: NodeId| self.node(id).is_some_and(|node| node.data.is_merge());
         let merged = pairs.iter().rev().find(|(key, _)| is_merge(*key))?.1;
         match &self.resolved(merged)?.data {
-            Data::Mapping(pairs) => pairs
-                .iter()
-                .rev()
-                .find(|(key, _)| self.is_key(*key, part))
-                .copied(),
-            Data::Sequence(items) => {
-                items
-                    .iter()
-                    .find_map(|item| match &self.resolved(*item)?.data {
-                        Data::Mapping(pairs) => pairs
-                            .iter()
-                            .rev()
-                            .find(|(key, _)| self.is_key(*key, part))
-                            .copied(),
-                        _ => None,
-                    })
-            }
+            Data::Mapping(pairs) => pairs.iter().rev().find(|(key, _)| self.is_key(*key, part)).copied(),
+            Data::Sequence(items) => items.iter().find_map(|item| match &self.resolved(*item)?.data {
+                Data::Mapping(pairs) => pairs.iter().rev().find(|(key, _)| self.is_key(*key, part)).copied(),
+                _ => None,
+            }),
             _ => None,
         }
     }

@@ -54,10 +54,7 @@ fn number(text: &str) -> Scalar {
         return Scalar::Timestamp;
     }
     let plain = text.replace('_', "");
-    integer(&plain)
-        .map(Scalar::from)
-        .or_else(|| float(&plain))
-        .unwrap_or(Scalar::Str)
+    integer(&plain).map(Scalar::from).or_else(|| float(&plain)).unwrap_or(Scalar::Str)
 }
 
 /// An integer with Go's prefixes: `0x`, `0o`, `0b`, and `0` for octal too.
@@ -116,10 +113,7 @@ fn float(text: &str) -> Option<Scalar> {
         return None;
     }
     // Go refuses what overflows, and such a scalar is text.
-    text.parse()
-        .ok()
-        .filter(|float: &f64| float.is_finite())
-        .map(Scalar::Float)
+    text.parse().ok().filter(|float: &f64| float.is_finite()).map(Scalar::Float)
 }
 
 /// `[-+]? (digits [. digits*] | . digits) ([eE] [-+]? digits)?`
@@ -241,9 +235,7 @@ fn is_zone(text: &str) -> bool {
 /// A number of one or two digits in a range.
 fn small(text: &str, min: u32, max: u32) -> Option<u32> {
     let fits = (1..=2).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
-    text.parse()
-        .ok()
-        .filter(|number| fits && (min..=max).contains(number))
+    text.parse().ok().filter(|number| fits && (min..=max).contains(number))
 }
 
 #[cfg(test)]
@@ -275,10 +267,7 @@ mod tests {
             ("1E400", Scalar::Str),
             ("0x", Scalar::Str),
             ("18446744073709551615", Scalar::Uint(u64::MAX)),
-            (
-                "18446744073709551616",
-                Scalar::Float(18_446_744_073_709_551_616.0),
-            ),
+            ("18446744073709551616", Scalar::Float(18_446_744_073_709_551_616.0)),
             ("-9223372036854775808", Scalar::Int(i64::MIN)),
             ("12:30:45", Scalar::Str),
             ("2001-01-01", Scalar::Timestamp),

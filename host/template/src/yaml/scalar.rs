@@ -48,10 +48,7 @@ fn allowed(wanted: Style, analysis: Analysis, simple_key: bool) -> Style {
 /// `tabs` says whether a block may hold tabs.
 pub(super) fn analyze(text: &str, tabs: bool) -> Analysis {
     let document = text.starts_with("---") || text.starts_with("...");
-    let mut facts = Facts {
-        indicator: document,
-        ..Facts::default()
-    };
+    let mut facts = Facts { indicator: document, ..Facts::default() };
     let mut before = None;
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -67,12 +64,7 @@ pub(super) fn analyze(text: &str, tabs: bool) -> Analysis {
     let quoted = hard || facts.tab;
     Analysis {
         multiline: facts.breaks,
-        plain: !(text.is_empty()
-            || edge
-            || quoted
-            || facts.break_space
-            || facts.breaks
-            || facts.indicator),
+        plain: !(text.is_empty() || edge || quoted || facts.break_space || facts.breaks || facts.indicator),
         single: !(quoted || facts.break_space),
         block: !(hard || facts.trailing_space),
     }

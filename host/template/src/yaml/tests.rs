@@ -1,8 +1,4 @@
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "tests stop at the first surprise"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests stop at the first surprise")]
 
 use proptest::prelude::*;
 
@@ -23,34 +19,16 @@ fn yaml_1_1_is_read_as_kubernetes_reads_it() {
             "a: yes\nb: \"yes\"\nc: 0755\nd: 1_000\ne: 1e3",
             r#"{"a":true,"b":"yes","c":493,"d":1000,"e":1000}"#,
         ),
-        (
-            "y: 1\n1: 2\n1.5: 3\n1e6: 4",
-            r#"{"1":2,"1.5":3,"1e+06":4,"true":1}"#,
-        ),
+        ("y: 1\n1: 2\n1.5: 3\n1e6: 4", r#"{"1":2,"1.5":3,"1e+06":4,"true":1}"#),
         ("a: 1\na: 2", r#"{"a":2}"#),
-        (
-            "b: &b {x: 1, z: 2}\nc: {<<: *b, z: 3}",
-            r#"{"b":{"x":1,"z":2},"c":{"x":1,"z":3}}"#,
-        ),
+        ("b: &b {x: 1, z: 2}\nc: {<<: *b, z: 3}", r#"{"b":{"x":1,"z":2},"c":{"x":1,"z":3}}"#),
         ("a: {z: 3, <<: {z: 4}}", r#"{"a":{"z":4}}"#),
         ("a: -0\nb: -0.0", r#"{"a":0,"b":-0}"#),
-        (
-            "a: {z: 3, <<: [{z: 4}, {z: 5, w: 6}]}",
-            r#"{"a":{"w":6,"z":4}}"#,
-        ),
-        (
-            "a: !!str 1\nb: !!binary aGk=\nc: !foo x\nd: !!float 3",
-            r#"{"a":"1","b":"hi","c":"x","d":3}"#,
-        ),
+        ("a: {z: 3, <<: [{z: 4}, {z: 5, w: 6}]}", r#"{"a":{"w":6,"z":4}}"#),
+        ("a: !!str 1\nb: !!binary aGk=\nc: !foo x\nd: !!float 3", r#"{"a":"1","b":"hi","c":"x","d":3}"#),
         ("a: 9223372036854775808", r#"{"a":9223372036854776000}"#),
-        (
-            "a: 2001-01-01\nb: 12:30:45",
-            r#"{"a":"2001-01-01","b":"12:30:45"}"#,
-        ),
-        (
-            "a: |\n  x\n   y\nb: >-\n  x\n  y",
-            r#"{"a":"x\n y\n","b":"x y"}"#,
-        ),
+        ("a: 2001-01-01\nb: 12:30:45", r#"{"a":"2001-01-01","b":"12:30:45"}"#),
+        ("a: |\n  x\n   y\nb: >-\n  x\n  y", r#"{"a":"x\n y\n","b":"x y"}"#),
         ("--- a\n--- b", r#""a""#),
         ("a: |\n  x", r#"{"a":"x"}"#),
         ("a: |+\n  x\n  ", r#"{"a":"x\n"}"#),
@@ -68,10 +46,7 @@ fn yaml_1_1_is_read_as_kubernetes_reads_it() {
 fn json_keeps_integers_and_values_do_not() {
     let text = "a: 9007199254740993\nb: 18446744073709551615\nc: 1.0";
     let json = load_json(text).unwrap();
-    assert_eq!(
-        json.to_string(),
-        r#"{"a":9007199254740993,"b":18446744073709551615,"c":1.0}"#
-    );
+    assert_eq!(json.to_string(), r#"{"a":9007199254740993,"b":18446744073709551615,"c":1.0}"#);
     let value = load(text, "").unwrap();
     assert!(!as_map(&value).unwrap().get("a").unwrap().is_integer());
 }
@@ -89,21 +64,13 @@ fn errors_name_the_place_and_speak_as_go_does() {
             "v.yaml:3:1: did not find expected node content",
             "yaml: line 2: did not find expected node content",
         ),
-        (
-            "a: *x",
-            "v.yaml:1:4: unknown anchor 'x' referenced",
-            "yaml: unknown anchor 'x' referenced",
-        ),
+        ("a: *x", "v.yaml:1:4: unknown anchor 'x' referenced", "yaml: unknown anchor 'x' referenced"),
         (
             "a: &x [*x]",
             "v.yaml:1:8: anchor 'x' value contains itself",
             "yaml: anchor 'x' value contains itself",
         ),
-        (
-            "a: .inf",
-            "v.yaml:1:4: json: unsupported value: +Inf",
-            "json: unsupported value: +Inf",
-        ),
+        ("a: .inf", "v.yaml:1:4: json: unsupported value: +Inf", "json: unsupported value: +Inf"),
         (
             "a: !!int x",
             "v.yaml:1:4: cannot decode !!str `x` as a !!int",
@@ -118,11 +85,7 @@ fn errors_name_the_place_and_speak_as_go_does() {
     for (text, display, go) in cases {
         let err = load(text, "v.yaml").unwrap_err();
         assert_eq!(err.to_string(), display, "{text}");
-        assert_eq!(
-            err.go_text(),
-            format!("error converting YAML to JSON: {go}"),
-            "{text}"
-        );
+        assert_eq!(err.go_text(), format!("error converting YAML to JSON: {go}"), "{text}");
     }
 }
 
@@ -135,10 +98,7 @@ fn aliases_and_nesting_have_limits() {
     }
     assert_eq!(*load(&bomb, "").unwrap_err().problem(), Problem::Aliases);
     let deep = "[".repeat(2_000);
-    assert!(matches!(
-        load(&deep, "").unwrap_err().problem(),
-        Problem::Depth(_)
-    ));
+    assert!(matches!(load(&deep, "").unwrap_err().problem(), Problem::Depth(_)));
     let wide = format!("a: [{}]", "1, ".repeat(20_000));
     assert!(load(&wide, "").is_ok());
 }
@@ -192,25 +152,13 @@ fn text_is_quoted_only_where_it_must_be() {
         assert_eq!(emitted(text.into()), format!("\"{text}\"\n"));
     }
     let single = [
-        " lead", "trail ", "a: b", "a #b", "#x", "- x", "*a", "&a", "!t", "%x", "@x", "{a", "[a",
-        "-", "?", ":", "a:",
+        " lead", "trail ", "a: b", "a #b", "#x", "- x", "*a", "&a", "!t", "%x", "@x", "{a", "[a", "-", "?",
+        ":", "a:",
     ];
     for text in single {
         assert_eq!(emitted(text.into()), format!("'{text}'\n"));
     }
-    let plain = [
-        "it's",
-        "a\"b",
-        "=",
-        "<<",
-        ".",
-        "1,000",
-        "1.2.3",
-        "é",
-        "a:b",
-        "tRue",
-        "2001-2-30",
-    ];
+    let plain = ["it's", "a\"b", "=", "<<", ".", "1,000", "1.2.3", "é", "a:b", "tRue", "2001-2-30"];
     for text in plain {
         assert_eq!(emitted(text.into()), format!("{text}\n"));
     }
@@ -227,10 +175,7 @@ fn blocks_and_folds_are_gos() {
     assert_eq!(map("  a\nb"), "k: |2-\n    a\n  b\n");
     assert_eq!(map("a \nb"), "k: \"a \\nb\"\n");
     let long = format!("{} {} end", "x".repeat(50), "y".repeat(40));
-    assert_eq!(
-        map(&long),
-        format!("k: {} {}\n  end\n", "x".repeat(50), "y".repeat(40))
-    );
+    assert_eq!(map(&long), format!("k: {} {}\n  end\n", "x".repeat(50), "y".repeat(40)));
 }
 
 #[test]
@@ -239,14 +184,8 @@ fn numbers_and_containers_are_written_through_json() {
     assert_eq!(emitted(Value::from(1e20)), "1e+20\n");
     assert_eq!(emitted(Value::from(1_234_567.5)), "1.2345675e+06\n");
     assert_eq!(emitted(Value::from(-0.0)), "0\n");
-    let inner = list_value(vec![
-        list_value(vec![1.into(), list_value(vec![])]),
-        map_value([].into()),
-    ]);
-    assert_eq!(
-        emitted(map_value([("a".into(), inner)].into())),
-        "a:\n- - 1\n  - []\n- {}\n"
-    );
+    let inner = list_value(vec![list_value(vec![1.into(), list_value(vec![])]), map_value([].into())]);
+    assert_eq!(emitted(map_value([("a".into(), inner)].into())), "a:\n- - 1\n  - []\n- {}\n");
     assert_eq!(emitted("a\u{85}b".into()), "a b\n");
     assert!(emit(&"\u{7f}".into()).is_err());
     assert!(emit(&Value::from(f64::NAN)).is_err());
@@ -264,8 +203,7 @@ fn any_value() -> impl Strategy<Value = serde_json::Value> {
         Just(serde_json::Value::Null),
         any::<bool>().prop_map(Into::into),
         any::<i64>().prop_map(Into::into),
-        any::<f64>().prop_filter_map("finite", |f| serde_json::Number::from_f64(f + 0.0)
-            .map(Into::into)),
+        any::<f64>().prop_filter_map("finite", |f| serde_json::Number::from_f64(f + 0.0).map(Into::into)),
         text.clone().prop_map(serde_json::Value::from),
     ];
     leaf.prop_recursive(4, 40, 6, move |inner| {

@@ -3,11 +3,7 @@
 //! The programs belong to others and lie beside the checkout; without them the test says so. Each is
 //! `templates/t.yaml` of a chart `c` 1.2.3 with two files, released as `rel` in `ns`.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "tests stop at the first surprise"
-)]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests stop at the first surprise")]
 
 mod objects;
 
@@ -64,19 +60,9 @@ fn dot(values: &str) -> Value {
     let mut values = entries.unwrap_or_default();
     values.retain(|_, value| !value.is_none());
     let map = |entries: &[(&str, Value)]| {
-        map_value(
-            entries
-                .iter()
-                .map(|(k, v)| (Arc::from(*k), v.clone()))
-                .collect::<Entries>(),
-        )
+        map_value(entries.iter().map(|(k, v)| (Arc::from(*k), v.clone())).collect::<Entries>())
     };
-    let chart = [
-        ("Name", "c"),
-        ("Version", "1.2.3"),
-        ("AppVersion", ""),
-        ("Type", ""),
-    ];
+    let chart = [("Name", "c"), ("Version", "1.2.3"), ("AppVersion", ""), ("Type", "")];
     let root: Entries = [
         ("Values", typed_map(values, MapType::Values)),
         ("Chart", map(&chart.map(|(key, value)| (key, value.into())))),
@@ -94,10 +80,7 @@ fn dot(values: &str) -> Value {
         ("Capabilities", objects::capabilities()),
         ("Files", objects::files()),
         ("Subcharts", map(&[])),
-        (
-            "Template",
-            map(&[("Name", FILE.into()), ("BasePath", "c/templates".into())]),
-        ),
+        ("Template", map(&[("Name", FILE.into()), ("BasePath", "c/templates".into())])),
     ]
     .into_iter()
     .map(|(key, value)| (Arc::from(key), value))
@@ -106,15 +89,10 @@ fn dot(values: &str) -> Value {
 }
 
 fn render(case: &Case) -> Result<String, String> {
-    let source = Source {
-        name: FILE.into(),
-        text: case.template.as_str().into(),
-    };
+    let source = Source { name: FILE.into(), text: case.template.as_str().into() };
     let run = Run::new(&NoCluster);
     let program = Program::parse(&[source]).map_err(|err| err.to_string())?;
-    program
-        .render(FILE, &dot(&case.values), &run)
-        .map_err(|err| err.to_string())
+    program.render(FILE, &dot(&case.values), &run).map_err(|err| err.to_string())
 }
 
 /// What differs from Helm, if anything does.
@@ -125,32 +103,17 @@ fn difference(case: &Case, gold: &Gold) -> Option<String> {
         (Ok(out), false) => (format!("OK {out}"), gold.err.as_str()),
         (Err(err), true) => (format!("ERROR {err}"), gold.out.as_str()),
     };
-    let text = || {
-        format!(
-            "{}\n  {:?}\n  helm {helm:?}\n  ours {ours:?}",
-            case.name, case.template
-        )
-    };
+    let text = || format!("{}\n  {:?}\n  helm {helm:?}\n  ours {ours:?}", case.name, case.template);
     (ours != helm).then(text)
 }
 
 #[test]
 fn every_program_prints_or_fails_as_in_helm() {
     let Some(cases) = cases() else {
-        eprintln!(
-            "skipped: no conformance/template-cases.json (folder `shared`, or PINTLE_SHARED)"
-        );
+        eprintln!("skipped: no conformance/template-cases.json (folder `shared`, or PINTLE_SHARED)");
         return;
     };
-    let wrong: Vec<String> = cases
-        .iter()
-        .filter_map(|(case, gold)| difference(case, gold))
-        .collect();
+    let wrong: Vec<String> = cases.iter().filter_map(|(case, gold)| difference(case, gold)).collect();
     let count = wrong.len();
-    assert!(
-        wrong.is_empty(),
-        "{count} of {} differ:\n{}",
-        cases.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{count} of {} differ:\n{}", cases.len(), wrong.join("\n"));
 }

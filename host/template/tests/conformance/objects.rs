@@ -11,15 +11,12 @@ const STRING: Signature = Signature::fixed(&[Param::String]);
 const NONE: Signature = Signature::fixed(&[]);
 
 /// `.Files`: two files.
-pub fn files() -> Value {
-    object_value(Files(vec![
-        ("f/a.txt", "alpha\nbeta\n"),
-        ("f/b.txt", "bee"),
-    ]))
+pub(crate) fn files() -> Value {
+    object_value(Files(vec![("f/a.txt", "alpha\nbeta\n"), ("f/b.txt", "bee")]))
 }
 
 /// `.Capabilities` of Kubernetes 1.36.0.
-pub fn capabilities() -> Value {
+pub(crate) fn capabilities() -> Value {
     object_value(Capabilities)
 }
 
@@ -28,20 +25,13 @@ struct Files(Vec<(&'static str, &'static str)>);
 
 impl Files {
     fn text(&self, name: &str) -> &'static str {
-        self.0
-            .iter()
-            .find(|(own, _)| *own == name)
-            .map_or("", |(_, text)| text)
+        self.0.iter().find(|(own, _)| *own == name).map_or("", |(_, text)| text)
     }
 
     /// The files as YAML of their base names.
     fn document(&self, value: impl Fn(&str) -> Value) -> Result<Value, FnError> {
         let base = |name: &'static str| name.rsplit('/').next().unwrap_or(name);
-        let entries: Entries = self
-            .0
-            .iter()
-            .map(|(name, text)| (base(name).into(), value(text)))
-            .collect();
+        let entries: Entries = self.0.iter().map(|(name, text)| (base(name).into(), value(text))).collect();
         let text = yaml::emit(&map_value(entries)).map_err(|err| FnError::new(err.to_string()))?;
         Ok(Value::from(text.trim_end_matches('\n')))
     }
@@ -78,9 +68,7 @@ impl GoObject for Files {
         match name {
             "Get" => Ok(Value::from(self.text(&arg))),
             "GetBytes" => Ok(bytes_value(self.text(&arg).as_bytes())),
-            "Lines" => Ok(string_list(
-                self.text(&arg).trim_end_matches('\n').split('\n'),
-            )),
+            "Lines" => Ok(string_list(self.text(&arg).trim_end_matches('\n').split('\n'))),
             "Glob" => {
                 let folder = arg.trim_end_matches('*');
                 let found = self.0.iter().filter(|(name, _)| name.starts_with(folder));
@@ -92,8 +80,7 @@ impl GoObject for Files {
     }
 
     fn entries(&self) -> Vec<(Value, Value)> {
-        let entry =
-            |(name, text): &(&str, &str)| (Value::from(*name), bytes_value(text.as_bytes()));
+        let entry = |(name, text): &(&str, &str)| (Value::from(*name), bytes_value(text.as_bytes()));
         self.0.iter().map(entry).collect()
     }
 }
@@ -166,9 +153,7 @@ impl GoObject for ApiVersions {
     }
 
     fn call(&self, _: &str, _: &mut Ctx<'_>, args: &[Value]) -> Result<Value, FnError> {
-        Ok(Value::from(
-            args.first().and_then(Value::as_str) == Some("apps/v1"),
-        ))
+        Ok(Value::from(args.first().and_then(Value::as_str) == Some("apps/v1")))
     }
 
     fn entries(&self) -> Vec<(Value, Value)> {

@@ -160,9 +160,7 @@ fn capital_len(text: &str) -> usize {
         (true, lower) => capitals + lower,
         (false, 0) => capitals,
         (false, _) => {
-            let last = text
-                .get(..capitals)
-                .and_then(|text| text.chars().next_back());
+            let last = text.get(..capitals).and_then(|text| text.chars().next_back());
             capitals - last.map_or(0, char::len_utf8)
         }
     }
@@ -171,8 +169,7 @@ fn capital_len(text: &str) -> usize {
 fn sort_of(c: char) -> Sort {
     if is_connector(c) {
         Sort::Connector
-    } else if c.is_ascii_punctuation()
-        && !matches!(c, '$' | '+' | '<' | '=' | '>' | '^' | '`' | '|' | '~')
+    } else if c.is_ascii_punctuation() && !matches!(c, '$' | '+' | '<' | '=' | '>' | '^' | '`' | '|' | '~')
         || matches!(c, '\u{a1}' | '\u{a7}' | '\u{ab}' | '\u{b6}' | '\u{b7}' | '\u{bb}' | '\u{bf}' | '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205e}' | '\u{3001}'..='\u{3003}')
     {
         Sort::Punctuation

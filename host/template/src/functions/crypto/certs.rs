@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose, SanType, SerialNumber,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, SanType, SerialNumber,
 };
 
 use super::Result;
@@ -146,14 +146,9 @@ fn params(ctx: &mut Ctx<'_>, name: &str, days: i64) -> Result<CertificateParams>
     if !name.is_empty() {
         params.distinguished_name.push(DnType::CommonName, name);
     }
-    params.key_usages = vec![
-        KeyUsagePurpose::DigitalSignature,
-        KeyUsagePurpose::KeyEncipherment,
-    ];
-    params.extended_key_usages = vec![
-        ExtendedKeyUsagePurpose::ServerAuth,
-        ExtendedKeyUsagePurpose::ClientAuth,
-    ];
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+    params.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
     params.is_ca = IsCa::ExplicitNoCa;
     Ok(params)
 }
@@ -163,16 +158,13 @@ fn server_params(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<CertificateParams>
     let mut params = params(ctx, &text(args, 0)?, int(args, 3)?)?;
     let listed = |index| any(args, index).map(|value| items(value).unwrap_or_default());
     for name in listed(2)?.iter() {
-        let dns =
-            as_text(name).ok_or_else(|| not_a_string("processing alternate dns name", name))?;
+        let dns = as_text(name).ok_or_else(|| not_a_string("processing alternate dns name", name))?;
         let dns = dns.into_owned().try_into().map_err(|err| failed(&err))?;
         params.subject_alt_names.push(SanType::DnsName(dns));
     }
     for address in listed(1)?.iter() {
         let ip = as_text(address).ok_or_else(|| not_a_string("parsing ip", address))?;
-        let ip: IpAddr = ip
-            .parse()
-            .map_err(|_| FnError::new(format!("error parsing ip: {ip}")))?;
+        let ip: IpAddr = ip.parse().map_err(|_| FnError::new(format!("error parsing ip: {ip}")))?;
         params.subject_alt_names.push(SanType::IpAddress(ip));
     }
     Ok(params)
@@ -206,8 +198,5 @@ fn sign(params: &CertificateParams, key: &PrivateKey, signer: &Signer<'_>) -> Re
     };
     let certificate = certificate.map_err(|err| failed(&err))?;
     let cert = to_pem("CERTIFICATE", certificate.der());
-    Ok(object_value(Certificate {
-        cert,
-        key: key.pem(),
-    }))
+    Ok(object_value(Certificate { cert, key: key.pem() }))
 }

@@ -34,13 +34,7 @@ pub(super) fn integer(number: &BigUint) -> Vec<u8> {
 
 /// A sequence of integers.
 pub(super) fn integers(numbers: &[&BigUint]) -> Vec<u8> {
-    tagged(
-        SEQUENCE,
-        &numbers
-            .iter()
-            .flat_map(|number| integer(number))
-            .collect::<Vec<_>>(),
-    )
+    tagged(SEQUENCE, &numbers.iter().flat_map(|number| integer(number)).collect::<Vec<_>>())
 }
 
 /// The first value: its tag, its content, and what follows it.
@@ -51,9 +45,9 @@ pub(super) fn read(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
         0..0x80 => (usize::from(*len), rest),
         _ => {
             let (bytes, rest) = rest.split_at_checked(usize::from(len & 0x7f))?;
-            let len = bytes.iter().try_fold(0usize, |len, byte| {
-                len.checked_mul(256)?.checked_add(usize::from(*byte))
-            });
+            let len = bytes
+                .iter()
+                .try_fold(0usize, |len, byte| len.checked_mul(256)?.checked_add(usize::from(*byte)));
             (len?, rest)
         }
     };
@@ -79,10 +73,7 @@ pub(super) fn from_pem(text: &str) -> Option<(&str, Vec<u8>)> {
     let (label, rest) = rest.split_once("-----")?;
     let (body, _) = rest.split_once(&format!("-----END {label}-----"))?;
     // Headers end with an empty line.
-    let body = body
-        .split_once("\n\n")
-        .filter(|(head, _)| head.contains(':'))
-        .map_or(body, |(_, body)| body);
+    let body = body.split_once("\n\n").filter(|(head, _)| head.contains(':')).map_or(body, |(_, body)| body);
     let clean: String = body.split_whitespace().collect();
     Some((label, STANDARD.decode(clean).ok()?))
 }

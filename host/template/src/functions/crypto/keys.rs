@@ -22,10 +22,7 @@ pub(super) struct PrivateKey {
 
 impl PrivateKey {
     fn new(label: &str, der: Vec<u8>) -> Self {
-        Self {
-            label: label.to_owned(),
-            der,
-        }
+        Self { label: label.to_owned(), der }
     }
 
     pub(super) fn pem(&self) -> String {
@@ -62,17 +59,7 @@ pub(super) fn rsa(ctx: &mut Ctx<'_>, bits: u64) -> Result<PrivateKey> {
             continue;
         }
         let (dp, dq) = (&private % &p1, &private % &q1);
-        let numbers = [
-            &BigUint::ZERO,
-            &modulus,
-            &exponent,
-            &private,
-            &p,
-            &q,
-            &dp,
-            &dq,
-            &coefficient,
-        ];
+        let numbers = [&BigUint::ZERO, &modulus, &exponent, &private, &p, &q, &dp, &dq, &coefficient];
         return Ok(PrivateKey::new("RSA PRIVATE KEY", integers(&numbers)));
     }
 }
@@ -123,22 +110,14 @@ fn ecdsa(ctx: &mut Ctx<'_>) -> Result<PrivateKey> {
             continue;
         };
         let bits = tagged(3, &[&[0], public.as_ref()].concat());
-        let der = [
-            VERSION,
-            &tagged(OCTETS, &secret),
-            CURVE,
-            &tagged(0xa1, &bits),
-        ]
-        .concat();
+        let der = [VERSION, &tagged(OCTETS, &secret), CURVE, &tagged(0xa1, &bits)].concat();
         return Ok(PrivateKey::new("EC PRIVATE KEY", tagged(SEQUENCE, &der)));
     }
 }
 
 /// An Ed25519 key, in PKCS #8.
 fn ed25519(ctx: &mut Ctx<'_>) -> PrivateKey {
-    const HEAD: &[u8] = &[
-        0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20,
-    ];
+    const HEAD: &[u8] = &[0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
     let mut secret = [0; 32];
     ctx.random(&mut secret);
     PrivateKey::new("PRIVATE KEY", [HEAD, &secret].concat())

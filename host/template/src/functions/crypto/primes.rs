@@ -41,12 +41,7 @@ pub(super) fn prime(ctx: &mut Ctx<'_>, bits: u64) -> Result<BigUint> {
 pub(super) fn small_primes() -> Vec<u32> {
     (3..SIEVE)
         .step_by(2)
-        .filter(|n| {
-            (3..*n)
-                .step_by(2)
-                .take_while(|d| d * d <= *n)
-                .all(|d| n % d != 0)
-        })
+        .filter(|n| (3..*n).step_by(2).take_while(|d| d * d <= *n).all(|d| n % d != 0))
         .collect()
 }
 
@@ -86,10 +81,7 @@ pub(super) fn random_below(ctx: &mut Ctx<'_>, bound: &BigUint) -> BigUint {
 /// The number whose product with the first leaves 1.
 pub(super) fn inverse(number: &BigUint, modulus: &BigUint) -> Option<BigUint> {
     let one = BigInt::from(1);
-    let (mut old, mut rest) = (
-        BigInt::from(modulus.clone()),
-        BigInt::from(number % modulus),
-    );
+    let (mut old, mut rest) = (BigInt::from(modulus.clone()), BigInt::from(number % modulus));
     let (mut old_factor, mut factor) = (BigInt::ZERO, one.clone());
     while rest != BigInt::ZERO {
         let quotient = &old / &rest;
