@@ -44,7 +44,7 @@ pub(crate) enum Kind {
 }
 
 /// A token: a stretch of the source.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token<'s> {
     pub(crate) kind: Kind,
     /// Byte offset in the source.
@@ -53,24 +53,31 @@ pub(crate) struct Token<'s> {
     pub(crate) line: usize,
     /// The stretch itself.
     pub(crate) text: &'s str,
-    /// What is wrong, for [`Kind::Error`].
-    pub(crate) message: Option<String>,
 }
 
 const LEFT: &str = "{{";
 const RIGHT: &str = "}}";
 const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// The tokens of a source; the last one is [`Kind::Eof`] or [`Kind::Error`].
-pub(crate) fn tokens(source: &str) -> Vec<Token<'_>> {
-    let mut lexer = Lexer { source, start: 0, pos: 0, line: 1, counted: 0, parens: 0, tokens: Vec::new() };
-    let end = lexer.text();
-    let (kind, message) = match end {
-        Ok(()) => (Kind::Eof, None),
-        Err(message) => (Kind::Error, Some(message)),
+/// The tokens of a source; the last one is [`Kind::Eof`] or, with a message, [`Kind::Error`].
+pub(crate) fn tokens(source: &str) -> (Vec<Token<'_>>, Option<String>) {
+    let mut lexer = Lexer {
+        source,
+        start: 0,
+        pos: 0,
+        line: 1,
+        counted: 0,
+        parens: 0,
+        // Public charts have a token every seven bytes.
+        tokens: Vec::with_capacity(source.len() / 6),
     };
-    lexer.push(kind, message);
-    lexer.tokens
+    let mistake = lexer.text().err();
+    lexer.emit(if mistake.is_some() {
+        Kind::Error
+    } else {
+        Kind::Eof
+    });
+    (lexer.tokens, mistake)
 }
 
 struct Lexer<'s> {
@@ -113,16 +120,20 @@ impl<'s> Lexer<'s> {
         while self.accept(set) {}
     }
 
-    fn push(&mut self, kind: Kind, message: Option<String>) {
-        let before = self.source.get(self.counted..self.start).unwrap_or_default();
-        self.line += before.matches('\n').count();
+    fn emit(&mut self, kind: Kind) {
+        let before = self
+            .source
+            .get(self.counted..self.start)
+            .unwrap_or_default();
+        self.line += before.bytes().filter(|byte| *byte == b'\n').count();
         self.counted = self.start.max(self.counted);
         let text = self.source.get(self.start..self.pos).unwrap_or_default();
-        self.tokens.push(Token { kind, pos: self.start, line: self.line, text, message });
-    }
-
-    fn emit(&mut self, kind: Kind) {
-        self.push(kind, None);
+        self.tokens.push(Token {
+            kind,
+            pos: self.start,
+            line: self.line,
+            text,
+        });
         self.start = self.pos;
     }
 
@@ -428,10 +439,10 @@ mod tests {
     use super::*;
 
     fn shape(source: &str) -> String {
-        let tokens = tokens(source);
-        let parts = tokens.iter().map(|t| match &t.message {
-            Some(message) => format!("{}:{}:!{message}", t.line, t.pos),
-            None => format!("{}:{}:{:?}={:?}", t.line, t.pos, t.kind, t.text),
+        let (tokens, mistake) = tokens(source);
+        let parts = tokens.iter().map(|t| match (t.kind, &mistake) {
+            (Kind::Error, Some(message)) => format!("{}:{}:!{message}", t.line, t.pos),
+            _ => format!("{}:{}:{:?}={:?}", t.line, t.pos, t.kind, t.text),
         });
         parts.collect::<Vec<_>>().join("\n")
     }

@@ -27,10 +27,12 @@ pub(crate) fn parse(
     name: &Arc<str>,
     functions: &Table,
 ) -> Result<Vec<Template>, Error> {
+    let (tokens, mistake) = tokens(&source.text);
     let mut parser = Parser {
         source,
         functions,
-        tokens: tokens(&source.text),
+        tokens,
+        mistake,
         next: 0,
         furthest: 0,
         action_line: 0,
@@ -59,6 +61,8 @@ struct Parser<'s> {
     source: &'s Arc<Source>,
     functions: &'s Table,
     tokens: Vec<Token<'s>>,
+    /// What is wrong at the last token, if that is an error.
+    mistake: Option<String>,
     next: usize,
     /// The last token looked at: errors name its line, as Go's do.
     furthest: usize,
@@ -96,10 +100,13 @@ impl<'s> Parser<'s> {
     fn token_at(&mut self, index: usize) -> Token<'s> {
         let index = index.min(self.tokens.len().saturating_sub(1));
         self.furthest = self.furthest.max(index);
-        match self.tokens.get(index) {
-            Some(token) => token.clone(),
-            None => Token { kind: Kind::Eof, pos: 0, line: 1, text: "", message: None },
-        }
+        let end = Token {
+            kind: Kind::Eof,
+            pos: 0,
+            line: 1,
+            text: "",
+        };
+        self.tokens.get(index).copied().unwrap_or(end)
     }
 
     fn peek(&mut self) -> Token<'s> {
@@ -141,7 +148,7 @@ impl<'s> Parser<'s> {
     }
 
     fn unexpected(&self, token: &Token<'_>, context: &str) -> Error {
-        let Some(message) = &token.message else {
+        let (Kind::Error, Some(message)) = (token.kind, &self.mistake) else {
             return self.error(format!("unexpected {} in {context}", describe(token)));
         };
         if self.action_line == 0 || self.action_line == token.line {
