@@ -184,7 +184,7 @@ fn parse_seconds(text: &str) -> Result<Option<i64>, FrontError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+    #![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "tests stop at the first surprise")]
     use serde_json::json;
 
     use super::*;

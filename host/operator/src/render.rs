@@ -192,7 +192,24 @@ fn fault(err: &RenderError) -> RenderFault {
         | RenderError::NoTemplate { .. }
         | RenderError::Template(_) => "RenderError",
     };
-    RenderFault { reason: reason.to_owned(), message: one_line(err) }
+    let message = match err {
+        RenderError::Template(err) => located(err),
+        _ => one_line(err),
+    };
+    RenderFault { reason: reason.to_owned(), message }
+}
+
+/// A template's error with the place as editors take it, and the line that stands there.
+fn located(err: &pintle_template::Error) -> String {
+    let mut message = one_line(err);
+    if let Some(place) = err.place() {
+        let (file, line, column) = (place.file(), place.line(), place.column() + 1);
+        message.push_str(&format!("; see {file}:{line}:{column}: `{}`", place.source_line()));
+    }
+    for hint in err.hints() {
+        message.push_str(&format!("; {hint}"));
+    }
+    message
 }
 
 /// Mark of everything that was rendered: a revision is another one when it differs.

@@ -72,11 +72,7 @@ pub(crate) fn tokens(source: &str) -> (Vec<Token<'_>>, Option<String>) {
         tokens: Vec::with_capacity(source.len() / 6),
     };
     let mistake = lexer.text().err();
-    lexer.emit(if mistake.is_some() {
-        Kind::Error
-    } else {
-        Kind::Eof
-    });
+    lexer.emit(if mistake.is_some() { Kind::Error } else { Kind::Eof });
     (lexer.tokens, mistake)
 }
 
@@ -121,19 +117,11 @@ impl<'s> Lexer<'s> {
     }
 
     fn emit(&mut self, kind: Kind) {
-        let before = self
-            .source
-            .get(self.counted..self.start)
-            .unwrap_or_default();
+        let before = self.source.get(self.counted..self.start).unwrap_or_default();
         self.line += before.bytes().filter(|byte| *byte == b'\n').count();
         self.counted = self.start.max(self.counted);
         let text = self.source.get(self.start..self.pos).unwrap_or_default();
-        self.tokens.push(Token {
-            kind,
-            pos: self.start,
-            line: self.line,
-            text,
-        });
+        self.tokens.push(Token { kind, pos: self.start, line: self.line, text });
         self.start = self.pos;
     }
 

@@ -100,12 +100,7 @@ impl<'s> Parser<'s> {
     fn token_at(&mut self, index: usize) -> Token<'s> {
         let index = index.min(self.tokens.len().saturating_sub(1));
         self.furthest = self.furthest.max(index);
-        let end = Token {
-            kind: Kind::Eof,
-            pos: 0,
-            line: 1,
-            text: "",
-        };
+        let end = Token { kind: Kind::Eof, pos: 0, line: 1, text: "" };
         self.tokens.get(index).copied().unwrap_or(end)
     }
 

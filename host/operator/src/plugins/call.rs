@@ -43,7 +43,7 @@ impl Caller<'_> {
             Some(Ok(plugin)) => plugin,
             Some(Err(unready)) => {
                 let message = format!("Plugin {name} is not ready: {}", unready.message);
-                let blocker = self.blocker(call, &unready.reason, message);
+                let blocker = blocker(call, &unready.reason, message);
                 return (
                     waiting(if unready.may_pass {
                         Verdict::transient(blocker)
@@ -56,7 +56,7 @@ impl Caller<'_> {
             None => {
                 let message = format!("Plugin {name} is not installed; create a Plugin of that name");
                 return (
-                    waiting(Verdict::pending(self.blocker(call, "PluginMissing", message))),
+                    waiting(Verdict::pending(blocker(call, "PluginMissing", message))),
                     Record::default(),
                 );
             }
@@ -68,11 +68,14 @@ impl Caller<'_> {
         }
         let release = self.key.to_string();
         if let Admission::Wait { until, .. } = self.admit(name, &release) {
+            let last = self.ctx.ledger.last_failure(self.key, &call.key);
             let message = format!(
-                "Plugin {name} failed again and again for this release; it is tried again at {until}"
+                "Plugin {name} failed again and again for this release{}; it is tried again at {until}, or \
+                 once its Plugin changes",
+                last.map(|last| format!(", at last: {last}")).unwrap_or_default()
             );
             let recheck = Duration::try_from(until.duration_since(self.now)).unwrap_or(PAUSE);
-            let verdict = Verdict::transient(self.blocker(call, "PluginPaused", message));
+            let verdict = Verdict::transient(blocker(call, "PluginPaused", message));
             return (CallAnswer { verdict, recheck: Some(recheck) }, Record::default());
         }
         let result = self.run(&plugin, call).await;
@@ -85,10 +88,6 @@ impl Caller<'_> {
         let plugin =
             self.ctx.plugins.find(&call.key.plugin).map(|loaded| loaded.generation).unwrap_or_default();
         pintle_plan::fnv1a(format!("{target}|{plugin}|{}|{}", self.release.revision, self.values).as_bytes())
-    }
-
-    fn blocker(&self, call: &Call, reason: &str, message: String) -> Blocker {
-        Blocker::new(reason, message).on(call.target.reference())
     }
 
     fn admit(&self, plugin: &str, release: &str) -> Admission {
@@ -137,6 +136,11 @@ impl Caller<'_> {
         let plugin = &call.key.plugin;
         let attempts = self.ctx.ledger.count_attempt(self.key, &call.key);
         let tripped = matches!(&result.outcome, Outcome::Failed(failure) if failure.trips_breaker());
+        let failure = match &result.outcome {
+            Outcome::Failed(failure) => Some(failure.to_string()),
+            Outcome::Answered(_) | Outcome::NeedsFacts(_) => None,
+        };
+        self.ctx.ledger.note_failure(self.key, &call.key, failure);
         self.ctx
             .plugins
             .breakers
@@ -166,7 +170,7 @@ impl Caller<'_> {
                     reads.len()
                 );
                 CallAnswer {
-                    verdict: Verdict::pending(self.blocker(call, "FactsUnknown", message)),
+                    verdict: Verdict::pending(blocker(call, "FactsUnknown", message)),
                     recheck: Some(again),
                 }
             }
@@ -183,4 +187,8 @@ impl Caller<'_> {
 
 fn waiting(verdict: Verdict) -> CallAnswer {
     CallAnswer { verdict, recheck: None }
+}
+
+fn blocker(call: &Call, reason: &str, message: String) -> Blocker {
+    Blocker::new(reason, message).on(call.target.reference())
 }
