@@ -40,12 +40,12 @@ async fn check_objects(stage: &Stage) {
         ("RoleBinding", container.clone()),
     ];
     for (kind, wanted) in &expected {
-        assert_eq!(stage.names(kind).await.unwrap(), [wanted.clone()], "{kind}");
+        assert_eq!(stage.names(kind).await.unwrap(), std::slice::from_ref(wanted), "{kind}");
         check_marks(stage, &stage.read(kind, wanted).await.unwrap()).await;
     }
     check_marks(stage, &stage.read("ServiceAccount", &container).await.unwrap()).await;
     let build = format!("{name}-driver-build-{SUFFIX}-1");
-    assert_eq!(stage.names("Build").await.unwrap(), [build.clone()]);
+    assert_eq!(stage.names("Build").await.unwrap(), std::slice::from_ref(&build));
     assert!(stage.find("Pod", &format!("{build}-build")).await.unwrap().is_some());
 }
 
