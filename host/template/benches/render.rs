@@ -46,7 +46,7 @@ fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
 fn items() -> Value {
     let item = |i: usize| {
         let labels = map([("app", "web".into()), ("tier", "front".into())]);
-        let kind = if i % 2 == 0 { "a" } else { "b" };
+        let kind = if i.is_multiple_of(2) { "a" } else { "b" };
         map([
             ("name", format!("item-{i}").into()),
             ("kind", kind.into()),
@@ -75,7 +75,7 @@ fn main() {
     };
     let long = Source {
         name: "long".into(),
-        text: TEXT.repeat(1).into(),
+        text: TEXT.into(),
     };
     let sources = vec![long; 100];
     measure("parse 100 files", || {

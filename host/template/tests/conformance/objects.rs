@@ -11,7 +11,7 @@ const STRING: Signature = Signature::fixed(&[Param::String]);
 const NONE: Signature = Signature::fixed(&[]);
 
 /// `.Files`: two files.
-pub fn files() -> Value {
+pub(crate) fn files() -> Value {
     object_value(Files(vec![
         ("f/a.txt", "alpha\nbeta\n"),
         ("f/b.txt", "bee"),
@@ -19,7 +19,7 @@ pub fn files() -> Value {
 }
 
 /// `.Capabilities` of Kubernetes 1.36.0.
-pub fn capabilities() -> Value {
+pub(crate) fn capabilities() -> Value {
     object_value(Capabilities)
 }
 
