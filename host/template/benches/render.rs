@@ -41,8 +41,12 @@ fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
 fn items() -> Value {
     let item = |i: usize| {
         let labels = map([("app", "web".into()), ("tier", "front".into())]);
-        let kind = if i % 2 == 0 { "a" } else { "b" };
-        map([("name", format!("item-{i}").into()), ("kind", kind.into()), ("labels", labels)])
+        let kind = if i.is_multiple_of(2) { "a" } else { "b" };
+        map([
+            ("name", format!("item-{i}").into()),
+            ("kind", kind.into()),
+            ("labels", labels),
+        ])
     };
     map([("items", list_value((0..1_000).map(item).collect()))])
 }
@@ -60,8 +64,14 @@ fn measure(name: &str, mut work: impl FnMut()) {
 }
 
 fn main() {
-    let source = Source { name: "bench".into(), text: TEXT.into() };
-    let long = Source { name: "long".into(), text: TEXT.repeat(1).into() };
+    let source = Source {
+        name: "bench".into(),
+        text: TEXT.into(),
+    };
+    let long = Source {
+        name: "long".into(),
+        text: TEXT.into(),
+    };
     let sources = vec![long; 100];
     measure("parse 100 files", || {
         Program::parse(&sources).unwrap();

@@ -5,7 +5,7 @@
 //! | nil interface | `None` ([`nil`]) |
 //! | no value at all | `Undefined` ([`invalid`]) |
 //! | `bool`, `float64`, `string` | native |
-//! | `int`, `int64`, `uint64` | native `i64`, `i128`, `u64`: see [`number`] |
+//! | `int`, `int64`, `uint64` | native `i64`, `i128`, `u64`: see [`mod@number`] |
 //! | `string` that is not UTF-8 | native bytes |
 //! | `[]byte` | [`ByteSlice`] |
 //! | `map[string]T`, `[]T` | [`Map`], [`List`] |
