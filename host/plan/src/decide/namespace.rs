@@ -11,7 +11,7 @@ impl Run<'_> {
         let target = ObjectRef::new("v1", "Namespace", &name);
         let makes_it = matches!(self.input.release.flavor, Flavor::SpecialResource { .. });
         match self.input.facts.get(&target) {
-            Answer::Found(live) if live.is_terminating() => self.stop(terminating(&live)),
+            Answer::Found(live) if live.is_terminating() => self.stop(namespace_terminating(&live)),
             Answer::Found(live) => self.mark_namespace(makes_it, &live),
             Answer::NotYet => {
                 self.held.insert(String::new());
@@ -56,5 +56,44 @@ impl Run<'_> {
         object.set_annotation(names::CREATED_BY, &self.input.release.owner_uid);
         object.set_annotation(names::OWNED_BY, &self.input.release.owner.to_string());
         object
+    }
+}
+
+/// What the namespace controller says that it waits for, where it says so.
+fn namespace_terminating(live: &Object) -> Blocker {
+    let conditions = live.at("/status/conditions").and_then(serde_json::Value::as_array);
+    let text = |condition: &serde_json::Value, field: &str| {
+        condition.get(field).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
+    };
+    let met = conditions.into_iter().flatten().filter(|condition| text(condition, "status") == "True");
+    let said: Vec<_> = met.map(|condition| text(condition, "message")).collect();
+    let mut blocker = terminating(live);
+    blocker.message = "it is being deleted; it is made anew once it is gone".to_owned();
+    if !said.is_empty() {
+        blocker.message.push_str(&format!(". What holds it: {}", said.join("; ")));
+    }
+    blocker
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_namespace_that_is_being_deleted_says_what_holds_it() {
+        let namespace = |conditions| {
+            let json = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"},
+                "status": {"conditions": conditions}});
+            namespace_terminating(&Object::new(json).unwrap()).message
+        };
+        let held = namespace(json!([
+            {"type": "NamespaceContentRemaining", "status": "True", "message": "configmaps. has 1"},
+            {"type": "NamespaceDeletionContentFailure", "status": "False", "message": "All content deleted"}
+        ]));
+        assert!(held.ends_with("What holds it: configmaps. has 1"), "{held}");
+        assert!(!namespace(json!([])).contains("What holds it"));
     }
 }
