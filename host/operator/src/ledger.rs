@@ -26,6 +26,8 @@ pub(crate) struct Entry {
     pub(crate) tries: u32,
     /// Calls of each plugin that did not end the waiting.
     attempts: HashMap<CallKey, u32>,
+    /// How the last call of each plugin failed, for as long as it does.
+    failures: HashMap<CallKey, String>,
     /// Answers of plugins that say ready, for as long as nothing they read changes.
     answers: HashMap<CallKey, Kept>,
     /// When a status was last written.
@@ -96,6 +98,19 @@ impl Ledger {
             *count = count.saturating_add(1);
             *count - 1
         })
+    }
+
+    /// Keeps how a call failed; nothing when it did not.
+    pub(crate) fn note_failure(&self, key: &Key, call: &CallKey, failure: Option<String>) {
+        self.with(key, |entry| match failure {
+            Some(failure) => drop(entry.failures.insert(call.clone(), failure)),
+            None => drop(entry.failures.remove(call)),
+        });
+    }
+
+    /// How the last call failed, where it did.
+    pub(crate) fn last_failure(&self, key: &Key, call: &CallKey) -> Option<String> {
+        self.with(key, |entry| entry.failures.get(call).cloned())
     }
 
     /// Keeps an answer that says ready; any other is asked for again.

@@ -68,8 +68,11 @@ impl Caller<'_> {
         }
         let release = self.key.to_string();
         if let Admission::Wait { until, .. } = self.admit(name, &release) {
+            let last = self.ctx.ledger.last_failure(self.key, &call.key);
             let message = format!(
-                "Plugin {name} failed again and again for this release; it is tried again at {until}"
+                "Plugin {name} failed again and again for this release{}; it is tried again at {until}, or \
+                 once its Plugin changes",
+                last.map(|last| format!(", at last: {last}")).unwrap_or_default()
             );
             let recheck = Duration::try_from(until.duration_since(self.now)).unwrap_or(PAUSE);
             let verdict = Verdict::transient(self.blocker(call, "PluginPaused", message));
@@ -137,6 +140,11 @@ impl Caller<'_> {
         let plugin = &call.key.plugin;
         let attempts = self.ctx.ledger.count_attempt(self.key, &call.key);
         let tripped = matches!(&result.outcome, Outcome::Failed(failure) if failure.trips_breaker());
+        let failure = match &result.outcome {
+            Outcome::Failed(failure) => Some(failure.to_string()),
+            Outcome::Answered(_) | Outcome::NeedsFacts(_) => None,
+        };
+        self.ctx.ledger.note_failure(self.key, &call.key, failure);
         self.ctx
             .plugins
             .breakers
