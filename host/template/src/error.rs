@@ -122,6 +122,13 @@ impl Frame {
         line_and_column(&self.source.text, self.pos).1
     }
 
+    /// The line of the source, without the blanks around it; at most 160 characters.
+    pub fn source_line(&self) -> String {
+        const SHOWN: usize = 160;
+        let line = self.source.text.lines().nth(self.line() - 1).unwrap_or_default();
+        line.trim().chars().take(SHOWN).collect()
+    }
+
     fn location(&self) -> String {
         format!("{}:{}:{}", self.file(), self.line(), self.column())
     }
