@@ -6,5 +6,7 @@
     reason = "tests stop at the first surprise"
 )]
 
+#[path = "end_to_end/bad_input.rs"]
+mod bad_input;
 #[path = "end_to_end/example.rs"]
 mod example;

@@ -15,35 +15,35 @@ const WASI: [(&str, &str); 2] = [
 
 /// The component of a file in `tests/guests`, without its ending.
 pub(crate) fn guest(name: &str) -> Vec<u8> {
-    encode(name, &wit())
+    guest_for(name, &wit())
 }
 
 /// The same, made for other interfaces than ours.
 pub(crate) fn guest_for(name: &str, wit: &str) -> Vec<u8> {
-    encode(name, wit)
+    encode(name, &read(&format!("host/plugin/tests/guests/{name}.wat")), wit)
 }
 
 /// The interfaces of this host.
 pub(crate) fn wit() -> String {
-    read("../../wit/plugin.wit")
+    read("wit/plugin.wit")
 }
 
-fn encode(name: &str, wit: &str) -> Vec<u8> {
-    let text = read(&format!("tests/guests/{name}.wat"));
+/// The component of a text that is written as those files are.
+pub(crate) fn encode(name: &str, text: &str, wit: &str) -> Vec<u8> {
     let code = text.lines().find(|line| !line.starts_with(";;")).unwrap_or_default();
     if code.starts_with("(component") || code.starts_with("(module") {
-        return wat::parse_str(&text).unwrap();
+        return wat::parse_str(text).unwrap();
     }
     let mut resolve = Resolve::default();
     resolve.push_str("plugin.wit", wit).unwrap();
     for (file, wit) in WASI {
         resolve.push_str(file, wit).unwrap();
     }
-    let lines = directive(&text, "world").unwrap_or(WORLD);
+    let lines = directive(text, "world").unwrap_or(WORLD);
     let package =
         resolve.push_str("guest.wit", &format!("package test:guest; world guest {{ {lines} }}")).unwrap();
     let world = resolve.select_world(&[package], Some("guest")).unwrap();
-    let mut module = wat::parse_str(module(&text)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut module = wat::parse_str(module(text)).unwrap_or_else(|error| panic!("{name}: {error}"));
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
     let encoder =
         ComponentEncoder::default().module(&module).and_then(|encoder| encoder.validate(true).encode());
@@ -105,7 +105,10 @@ fn directive<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(&prefix))
 }
 
+/// A file of the source tree: this module is also part of the end-to-end tests.
 fn read(path: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let tree = folders.into_iter().find(|folder| folder.join("wit").is_dir()).unwrap();
+    let path = tree.join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
