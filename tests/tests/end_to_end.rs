@@ -8,8 +8,6 @@
 
 #[path = "end_to_end/bad_input.rs"]
 mod bad_input;
-#[path = "end_to_end/contract.rs"]
-mod contract;
 #[path = "end_to_end/example.rs"]
 mod example;
 #[path = "end_to_end/watch.rs"]

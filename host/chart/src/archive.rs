@@ -54,7 +54,7 @@ pub enum Error {
         why: &'static str,
     },
     /// One file over [`MAX_FILE`].
-    #[error("{path} has {size} bytes, more than the {MAX_FILE} a chart's file may have")]
+    #[error("{path} has {size} bytes, more than the {MAX_FILE} a chart's file may have: leave it out with .helmignore")]
     FileTooLarge {
         /// Path inside the chart.
         path: String,
@@ -62,10 +62,10 @@ pub enum Error {
         size: u64,
     },
     /// All files together over [`MAX_ARCHIVE`].
-    #[error("the archive unpacks to more than {MAX_ARCHIVE} bytes")]
+    #[error("the archive unpacks to more than {MAX_ARCHIVE} bytes: leave files out with .helmignore")]
     TooLarge,
     /// More than [`MAX_ENTRIES`].
-    #[error("the archive has more than {MAX_ENTRIES} entries")]
+    #[error("the archive has more than {MAX_ENTRIES} entries: leave files out with .helmignore")]
     TooMany,
 }
 

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use pintle_api::{Facts, Gvk, names};
-use pintle_chart::{Capabilities, Document, Files, Order, RenderError, RenderInput, state::StateFile};
+use pintle_chart::{
+    Capabilities, Document, Files, Order, RenderError, RenderInput, manifest::Error as ManifestError,
+    state::StateFile,
+};
 use pintle_plan::{
     Dress, Flavor, Memory, Pool, PoolInput, Pools, REST, RenderFault, Rendered, StateInput, dress, fnv1a,
 };
@@ -108,6 +111,7 @@ fn render(
     files: Files<'_>,
     pool: Option<&Pool>,
 ) -> Result<Vec<(Document, bool)>, RenderFault> {
+    refuse_unserved("Chart.yaml", with.chart.chart.metadata.annotations.keys(), &[names::ENGINE])?;
     let values = map::run(with, pool)?;
     let lookup = FactsLookup(with.facts);
     let release = pintle_chart::Release {
@@ -151,6 +155,10 @@ fn dress_all(
     documents: Vec<(Document, bool)>,
 ) -> Result<Vec<Rendered>, RenderFault> {
     let release = &with.front.release;
+    let served: &[&str] = match release.flavor {
+        Flavor::SpecialResource { .. } => &[names::WAIT, names::READY_WHEN],
+        Flavor::Watch => &[names::WAIT, names::READY_WHEN, names::STATE],
+    };
     let dressed = documents.into_iter().map(|(document, is_hook)| {
         if document.object.gvk().group == names::GROUP {
             let message = format!(
@@ -161,6 +169,9 @@ fn dress_all(
             );
             return Err(RenderFault { reason: "ForbiddenKind".to_owned(), message });
         }
+        let annotations = document.object.at("/metadata/annotations").and_then(serde_json::Value::as_object);
+        let keys = annotations.into_iter().flatten().map(|(key, _)| key);
+        refuse_unserved(&format!("{}: {}", document.source, document.object.reference()), keys, served)?;
         let is_namespaced = (with.is_namespaced)(&document.object.gvk()).unwrap_or(true);
         let dress_with = Dress {
             release: &release.name,
@@ -180,11 +191,31 @@ fn dress_all(
     dressed.collect()
 }
 
+/// Annotations of ours that charts may carry one day are refused by name until they are served:
+/// nothing that a chart's author asked for is left out in silence.
+fn refuse_unserved<'a>(
+    place: &str,
+    mut keys: impl Iterator<Item = &'a String>,
+    served: &[&str],
+) -> Result<(), RenderFault> {
+    let unserved = |key: &&String| key.starts_with(names::PREFIX) && !served.contains(&key.as_str());
+    match keys.find(unserved) {
+        None => Ok(()),
+        Some(key) => Err(RenderFault {
+            reason: "AnnotationNotServed".to_owned(),
+            message: format!("{place}: annotation {key} is not served by this version, here; take it away"),
+        }),
+    }
+}
+
 fn fault(err: &RenderError) -> RenderFault {
     let reason = match err {
         RenderError::KubeVersion { .. } => "KubeVersion",
         RenderError::Schema(_) | RenderError::Values(_) => "InvalidValues",
-        RenderError::Annotation(_) => "UnknownAnnotation",
+        RenderError::Annotation(_) | RenderError::Manifest(ManifestError::Annotation(_)) => {
+            "UnknownAnnotation"
+        }
+        RenderError::Manifest(ManifestError::OwnKind { .. }) => "ForbiddenKind",
         RenderError::Manifest(_) => "InvalidManifest",
         RenderError::Engine { .. }
         | RenderError::Library { .. }
@@ -199,12 +230,13 @@ fn fault(err: &RenderError) -> RenderFault {
     RenderFault { reason: reason.to_owned(), message }
 }
 
-/// A template's error with the place as editors take it, and the line that stands there.
+/// A template's error with the line it is about; with the column too, where Helm's text has none.
 fn located(err: &pintle_template::Error) -> String {
     let mut message = one_line(err);
     if let Some(place) = err.place() {
-        let (file, line, column) = (place.file(), place.line(), place.column() + 1);
-        message.push_str(&format!("; see {file}:{line}:{column}: `{}`", place.source_line()));
+        let at = format!("{}:{}:{}", place.file(), place.line(), place.column());
+        let which = if message.contains(&at) { "that line is".to_owned() } else { format!("see {at}:") };
+        message.push_str(&format!("; {which} `{}`", place.source_line()));
     }
     for hint in err.hints() {
         message.push_str(&format!("; {hint}"));
@@ -224,4 +256,61 @@ pub(crate) fn manifest_mark(states: &[StateInput]) -> String {
         }
     }
     format!("{:x}", fnv1a(text.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+    use super::*;
+
+    fn error_of(template: &str) -> RenderFault {
+        let files =
+            [("Chart.yaml", "apiVersion: v2\nname: c\nversion: 0.1.0\n"), ("templates/a.yaml", template)];
+        let files = files.iter().map(|(path, text)| pintle_chart::File::new(*path, text.as_bytes()));
+        let chart = pintle_chart::Chart::from_folder(files.collect()).unwrap();
+        let input = RenderInput {
+            release: &pintle_chart::Release {
+                name: "r".to_owned(),
+                namespace: "n".to_owned(),
+                revision: 1,
+                is_upgrade: false,
+            },
+            values: &pintle_chart::values::parse("{}").unwrap(),
+            capabilities: &Capabilities::default(),
+            files: Files::All,
+            order: Order::Install,
+            run: pintle_template::Run::new(&pintle_template::NoCluster),
+        };
+        let compiled = pintle_chart::Compiled::new(std::sync::Arc::new(chart));
+        fault(&compiled.and_then(|compiled| compiled.render(&input)).unwrap_err())
+    }
+
+    #[test]
+    fn an_error_of_a_template_shows_place_and_line() {
+        let unknown = error_of("kind: A\nname: {{ .Values.a | quoted }}\n");
+        assert_eq!(unknown.reason, "RenderError");
+        assert!(unknown.message.contains("c/templates/a.yaml:2:"), "{}", unknown.message);
+        assert!(unknown.message.ends_with(": `name: {{ .Values.a | quoted }}`; did you mean quote?"));
+        let nil = error_of("name: {{ .Values.a.b.c }}\n").message;
+        assert_eq!(nil.matches("c/templates/a.yaml:1:").count(), 1, "{nil}");
+        assert!(nil.ends_with("; that line is `name: {{ .Values.a.b.c }}`"), "{nil}");
+    }
+
+    #[test]
+    fn what_a_chart_must_not_have_is_told_apart() {
+        let head = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n";
+        let unknown = error_of(&format!("{head}  annotations: {{pintle.dev/wiat: none}}\n"));
+        assert_eq!(unknown.reason, "UnknownAnnotation");
+        let own = error_of("apiVersion: pintle.dev/v1alpha1\nkind: Plugin\nmetadata:\n  name: a\n");
+        assert_eq!(own.reason, "ForbiddenKind");
+    }
+
+    #[test]
+    fn an_annotation_that_nobody_serves_is_refused_by_name() {
+        let keys = ["other/x", names::WAIT, names::TIMEOUT].map(str::to_owned);
+        let refused = refuse_unserved("a.yaml: ConfigMap a", keys.iter(), &[names::WAIT]).unwrap_err();
+        assert_eq!(refused.reason, "AnnotationNotServed");
+        assert!(refused.message.starts_with("a.yaml: ConfigMap a: annotation pintle.dev/timeout is not"));
+        assert!(refuse_unserved("", keys.iter(), &[names::WAIT, names::TIMEOUT]).is_ok());
+    }
 }

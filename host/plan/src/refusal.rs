@@ -71,7 +71,7 @@ impl Cause {
             Self::Forbidden => "add the rule to the operator's role",
             Self::Quota => "raise the quota, or free what it counts",
             Self::Invalid => "mend the template",
-            Self::Immutable => "delete the object, or annotate it with `pintle.dev/recreate: \"true\"`",
+            Self::Immutable => "delete the object: it is made anew",
             Self::Webhook => "see the webhook's own pods",
             Self::TooManyRequests | Self::TimedOut | Self::Unavailable => "it is tried again",
         }
@@ -105,6 +105,9 @@ mod tests {
         assert!(matches!(verdict(Cause::Invalid), Verdict::Fatal(_)));
         assert!(matches!(verdict(Cause::KindUnknown), Verdict::Pending(_)));
         assert!(matches!(verdict(Cause::TimedOut), Verdict::Transient(_)));
+        let immutable = verdict(Cause::Immutable);
+        let said = immutable.blockers().first().map(|blocker| blocker.message.as_str());
+        assert_eq!(said, Some("no; delete the object: it is made anew"), "no annotation that nobody serves");
         let forbidden = verdict(Cause::Forbidden);
         assert_eq!(forbidden.blockers().first().map(|b| b.reason.as_str()), Some("Forbidden"));
     }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use oci_distribution::{
     Client, Reference,
     client::{ClientConfig, ClientProtocol},
-    errors::{OciDistributionError, OciErrorCode},
+    errors::{DigestError, OciDistributionError, OciErrorCode},
     manifest::{OciDescriptor, OciManifest},
     secrets::RegistryAuth,
 };
@@ -96,7 +96,8 @@ pub enum PullError {
     },
     /// The bytes are not those of the digest.
     #[error(
-        "`{image}` has a layer of digest {actual}, {expected} was promised; the registry or what is between is not to be trusted"
+        "what came for `{image}` has digest {actual}, {expected} was promised; the registry or what is between is \
+         not to be trusted: push it again, or name another image"
     )]
     WrongDigest {
         /// The reference.
@@ -291,11 +292,9 @@ fn failed(reference: &Reference, source: OciDistributionError) -> PullError {
         {
             PullError::NotFound { registry, image, part }
         }
-        OciDistributionError::DigestError(err) => PullError::WrongDigest {
-            expected: reference.digest().unwrap_or_default().to_owned(),
-            actual: err.to_string(),
-            image,
-        },
+        OciDistributionError::DigestError(DigestError::VerificationError { expected, actual }) => {
+            PullError::WrongDigest { image, expected: expected.clone(), actual: actual.clone() }
+        }
         _ => PullError::Failed { registry, image, source: Box::new(source) },
     }
 }

@@ -83,7 +83,7 @@ pub enum Cause {
     #[error("{}", invalid(.0))]
     Invalid(Vec<InvalidField>),
     /// 422 because a field cannot be changed after creation.
-    #[error("{}; delete the object, or annotate it with pintle.dev/recreate", invalid(.0))]
+    #[error("{}", invalid(.0))]
     Immutable(Vec<InvalidField>),
     /// 429.
     #[error("the API server asks to slow down")]

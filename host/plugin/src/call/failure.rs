@@ -98,7 +98,7 @@ pub enum CallFailure {
         report: Box<Report>,
     },
     /// It has no such function.
-    #[error("the plugin does not export {0}")]
+    #[error("the plugin does not export {0}; name a plugin that does, or an image that has it")]
     NotExported(&'static str),
     /// The host ended the call: it is shutting down.
     #[error("the call was given up because the host stops")]

@@ -1,16 +1,14 @@
 //! One row of the table on the control plane: its namespace, its operator, and what is asserted of it.
 
-use futures::StreamExt as _;
 use kube::{
     Api, ResourceExt as _,
     api::{DeleteParams, DynamicObject},
-    runtime::watcher::watch_object,
 };
 use pintle_api::{Blocker, SpecialResource, status::Condition};
-use pintle_operator::{Options, Reach};
+use pintle_operator::Reach;
 use pintle_tests::{
     Stage,
-    stage::{self, PATIENCE, condition},
+    stage::{self, condition},
 };
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
@@ -60,15 +58,6 @@ impl Case {
     pub(crate) async fn begin(name: &str) -> Self {
         let mut case = Self::without_operator(name).await;
         case.stage.start_operator(reach().await);
-        case
-    }
-
-    /// The same with options of the operator that a test changes.
-    pub(crate) async fn begin_with(name: &str, change: impl FnOnce(&mut Options)) -> Self {
-        let mut case = Self::without_operator(name).await;
-        let mut options = case.stage.options(reach().await);
-        change(&mut options);
-        case.stage.start_operator_with(options);
         case
     }
 
@@ -140,7 +129,10 @@ impl Case {
     pub(crate) async fn fails(&self) -> SpecialResource {
         let row = self.row;
         let what = format!("{} for {} with {:?}", row.condition, row.reason, row.says);
-        self.stage.wait_until(&what, |owner| stands_as(owner, row)).await.unwrap()
+        let owner = self.stage.wait_until(&what, |owner| stands_as(owner, row)).await.unwrap();
+        let message = find_condition(&owner, row.condition).map(|found| &found.message);
+        println!("{}: {}", row.name, message.unwrap());
+        owner
     }
 
     /// Waits until the owner is Ready.
@@ -148,7 +140,7 @@ impl Case {
         self.stage.wait_until_ready().await.unwrap();
     }
 
-    /// Waits until a change that an edit made is seen: the status is that of the newest generation.
+    /// The version of a ConfigMap of the release, which must be there.
     pub(crate) async fn is_applied(&self, name: &str) -> String {
         self.config_map(name).await.resource_version().unwrap()
     }
@@ -175,24 +167,6 @@ impl Case {
     pub(crate) async fn delete(&self, name: &str) {
         let api = self.stage.api("v1", "ConfigMap", "configmaps");
         api.delete(name, &DeleteParams::default()).await.unwrap();
-    }
-
-    /// Waits until an object is as `wanted` says; nothing stands for one that is not there.
-    pub(crate) async fn until(
-        &self,
-        api: Api<DynamicObject>,
-        name: &str,
-        wanted: impl Fn(Option<&DynamicObject>) -> bool,
-    ) {
-        let mut changes = Box::pin(watch_object(api, name));
-        let seen = tokio::time::timeout(PATIENCE, async {
-            while let Some(change) = changes.next().await {
-                if change.is_ok_and(|object| wanted(object.as_ref())) {
-                    return;
-                }
-            }
-        });
-        seen.await.unwrap_or_else(|_| panic!("{name} did not come to be as it should"));
     }
 
     /// Ends the operator, which must not have ended by itself, and takes the row's Plugin away: every

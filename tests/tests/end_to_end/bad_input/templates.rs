@@ -43,6 +43,11 @@ async fn annotation_unknown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn annotation_not_served() {
+    second_state_breaks("annotation-not-served").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn chart_hook() {
     second_state_breaks("chart-hook").await;
 }
