@@ -54,7 +54,9 @@ pub enum Error {
         why: &'static str,
     },
     /// One file over [`MAX_FILE`].
-    #[error("{path} has {size} bytes, more than the {MAX_FILE} a chart's file may have: leave it out with .helmignore")]
+    #[error(
+        "{path} has {size} bytes, more than the {MAX_FILE} a chart's file may have: leave it out with .helmignore"
+    )]
     FileTooLarge {
         /// Path inside the chart.
         path: String,

@@ -3,6 +3,7 @@
 //! `cargo bench -p pintle-template`; the program is the mix of actions charts have.
 
 #![allow(
+    clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::print_stdout,
     missing_docs,
@@ -42,11 +43,7 @@ fn items() -> Value {
     let item = |i: usize| {
         let labels = map([("app", "web".into()), ("tier", "front".into())]);
         let kind = if i.is_multiple_of(2) { "a" } else { "b" };
-        map([
-            ("name", format!("item-{i}").into()),
-            ("kind", kind.into()),
-            ("labels", labels),
-        ])
+        map([("name", format!("item-{i}").into()), ("kind", kind.into()), ("labels", labels)])
     };
     map([("items", list_value((0..1_000).map(item).collect()))])
 }
@@ -64,14 +61,8 @@ fn measure(name: &str, mut work: impl FnMut()) {
 }
 
 fn main() {
-    let source = Source {
-        name: "bench".into(),
-        text: TEXT.into(),
-    };
-    let long = Source {
-        name: "long".into(),
-        text: TEXT.into(),
-    };
+    let source = Source { name: "bench".into(), text: TEXT.into() };
+    let long = Source { name: "long".into(), text: TEXT.into() };
     let sources = vec![long; 100];
     measure("parse 100 files", || {
         Program::parse(&sources).unwrap();

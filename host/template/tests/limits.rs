@@ -1,7 +1,12 @@
 //! Charts are untrusted: every way to make a render endless or huge ends in an error that names the
 //! limit, on the stack of an ordinary thread.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests stop at the first surprise, and measure time"
+)]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

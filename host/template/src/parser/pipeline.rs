@@ -12,12 +12,7 @@ use crate::value::string_value;
 impl<'s> Parser<'s> {
     pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Parsed<Pipe> {
         let pos = self.peek_solid().pos;
-        let mut pipe = Pipe {
-            pos,
-            assign: false,
-            decl: Vec::new(),
-            commands: Vec::new(),
-        };
+        let mut pipe = Pipe { pos, assign: false, decl: Vec::new(), commands: Vec::new() };
         self.declarations(&mut pipe, context)?;
         loop {
             let token = self.take_solid();
@@ -84,11 +79,7 @@ impl<'s> Parser<'s> {
         let free = u32::try_from(self.scope.ids.len()).unwrap_or(u32::MAX);
         let name: Arc<str> = Arc::from(token.text);
         let id = *self.scope.ids.entry(Arc::clone(&name)).or_insert(free);
-        Variable {
-            name,
-            id,
-            fields: Vec::new(),
-        }
+        Variable { name, id, fields: Vec::new() }
     }
 
     fn check_pipeline(&self, pipe: &Pipe, context: &str) -> Parsed<()> {
@@ -159,15 +150,8 @@ impl<'s> Parser<'s> {
             ExprKind::Field(own) => own.append(&mut fields),
             ExprKind::Variable(variable) => variable.fields = fields,
             ExprKind::Function(_) | ExprKind::Pipe(_) | ExprKind::Chain { .. } => {
-                let kind = ExprKind::Chain {
-                    of: Box::new(expr),
-                    fields,
-                };
-                return Ok(Some(Expr {
-                    pos: first.pos,
-                    start,
-                    kind,
-                }));
+                let kind = ExprKind::Chain { of: Box::new(expr), fields };
+                return Ok(Some(Expr { pos: first.pos, start, kind }));
             }
             ExprKind::Dot
             | ExprKind::Nil
@@ -196,40 +180,25 @@ impl<'s> Parser<'s> {
                 ExprKind::Number(number.map_err(|message| self.error(message))?)
             }
             Kind::LeftParen => {
-                let pipe =
-                    self.nested(|p| p.pipeline("parenthesized pipeline", Kind::RightParen))?;
+                let pipe = self.nested(|p| p.pipeline("parenthesized pipeline", Kind::RightParen))?;
                 let (pos, kind) = (pipe.pos, ExprKind::Pipe(Box::new(pipe)));
-                return Ok(Some(Expr {
-                    pos,
-                    start: pos,
-                    kind,
-                }));
+                return Ok(Some(Expr { pos, start: pos, kind }));
             }
             Kind::Str | Kind::RawStr => {
                 let value = unquote(token.text).ok_or_else(|| self.error("invalid syntax"))?;
-                ExprKind::Str {
-                    literal: token.text.into(),
-                    value: string_value(value),
-                }
+                ExprKind::Str { literal: token.text.into(), value: string_value(value) }
             }
             _ => {
                 self.back();
                 return Ok(None);
             }
         };
-        Ok(Some(Expr {
-            pos: token.pos,
-            start: token.pos,
-            kind,
-        }))
+        Ok(Some(Expr { pos: token.pos, start: token.pos, kind }))
     }
 
     fn function(&self, token: &Token<'_>) -> Parsed<Word> {
         let Some(entry) = self.functions.get(token.text) else {
-            let error = self.error(format!(
-                "function {} not defined",
-                quote(token.text.as_bytes())
-            ));
+            let error = self.error(format!("function {} not defined", quote(token.text.as_bytes())));
             return Err(error
                 .pointing_at(token.pos, token.text.len())
                 .did_you_mean(self.functions.closest(token.text)));
@@ -240,30 +209,17 @@ impl<'s> Parser<'s> {
             "call" => Special::Call,
             _ => Special::None,
         };
-        Ok(Word {
-            entry: *entry,
-            special,
-        })
+        Ok(Word { entry: *entry, special })
     }
 
     fn use_variable(&mut self, token: &Token<'s>) -> Parsed<Variable> {
-        if self
-            .scope
-            .variables
-            .iter()
-            .any(|name| **name == *token.text)
-        {
+        if self.scope.variables.iter().any(|name| **name == *token.text) {
             return Ok(self.variable(token));
         }
         let known = self.scope.variables.iter().map(|name| &**name);
         let near = crate::function::closest(token.text, known.filter(|name| *name != "$"));
-        let error = self.error(format!(
-            "undefined variable {}",
-            quote(token.text.as_bytes())
-        ));
-        Err(error
-            .pointing_at(token.pos, token.text.len())
-            .did_you_mean(near))
+        let error = self.error(format!("undefined variable {}", quote(token.text.as_bytes())));
+        Err(error.pointing_at(token.pos, token.text.len()).did_you_mean(near))
     }
 }
 

@@ -12,10 +12,7 @@ const NONE: Signature = Signature::fixed(&[]);
 
 /// `.Files`: two files.
 pub(crate) fn files() -> Value {
-    object_value(Files(vec![
-        ("f/a.txt", "alpha\nbeta\n"),
-        ("f/b.txt", "bee"),
-    ]))
+    object_value(Files(vec![("f/a.txt", "alpha\nbeta\n"), ("f/b.txt", "bee")]))
 }
 
 /// `.Capabilities` of Kubernetes 1.36.0.
