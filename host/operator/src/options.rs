@@ -62,7 +62,7 @@ impl Options {
 
     /// Name of one run in the lease and in events: that of its pod where it has one. Pods that share
     /// the network of a node share its name and are all process 1, so a part of it is random.
-    pub(crate) fn identity(&self) -> String {
+    pub(crate) fn identity() -> String {
         let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "pintle".to_owned());
         format!("{host}-{:08x}", rand::random::<u32>())
     }
