@@ -12,7 +12,8 @@ Written from `tests/tests/end_to_end/bad_input/table.rs` by `PINTLE_WRITE=1 carg
 each row is a test of its name on a real control plane, in the folder of that file.
 
 Condition and reason are those of the SpecialResource, the blocker is the reason in `status.states[]`; where there is
-none, the message of the condition says it all. Gaps in messages are marked by ` … `.
+none, the message of the condition says it all. Gaps in messages are marked by ` … `. What a retry may mend is
+Progressing at first and, after three tries, Errored for `FailedToDeployChart`; it is tried again all the same.
 
 | test | fault | condition: reason | blocker | message | stays applied | ended by |
 |---|---|---|---|---|---|---|
