@@ -75,7 +75,7 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
     let engine = Engine::new(&EngineOptions::default())?;
     let leadership = match &options.election {
         None => Leadership::always(),
-        Some(name) => cluster.campaign(LeaseSettings::new(&options.namespace, name, &options.identity())),
+        Some(name) => cluster.campaign(LeaseSettings::new(&options.namespace, name, &options.identity)),
     };
     let (is_ready, ready) = watch::channel(false);
     let (ctx, wakes) = context(options, Arc::clone(&cluster), engine, leadership.clone());
@@ -140,7 +140,7 @@ fn context(
         queue: Arc::new(Queue::new()),
         ledger: Ledger::default(),
         bindings: Bindings::default(),
-        identity: options.identity(),
+        identity: options.identity.clone(),
         watches,
         leadership,
         cluster,
