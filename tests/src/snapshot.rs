@@ -120,10 +120,11 @@ fn secret(object: &Value) -> Value {
     json!({"metadata": object["metadata"], "type": object["type"], "keys": keys.collect::<Vec<_>>()})
 }
 
-/// Node, phase and image of each pod.
+/// Node, phase and image of each pod of a workload; the pod of a build may be gone or not.
 fn pods(list: &[Value]) -> Value {
     let mut all: Vec<_> = list
         .iter()
+        .filter(|pod| pod["metadata"]["ownerReferences"][0]["kind"] != "Build")
         .map(|pod| {
             json!([
                 pod["spec"]["nodeName"],

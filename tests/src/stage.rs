@@ -87,6 +87,9 @@ fn plane_options() -> PlaneOptions {
 }
 
 async fn prepare(plane: &ControlPlane) -> anyhow::Result<()> {
+    let filter = tracing_subscriber::EnvFilter::from_default_env();
+    // A test binary that logs already keeps its own way.
+    drop(tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init());
     plane.simulators().map(scenario::teach_driver).context("nothing simulates the nodes")?;
     let client = plane.client()?;
     for name in ["worker-0", "worker-1", "worker-2"] {
@@ -278,10 +281,23 @@ impl Stage {
         what: &str,
         wanted: impl Fn(&SpecialResource) -> bool,
     ) -> anyhow::Result<SpecialResource> {
+        self.wait_until_within(PATIENCE, what, wanted).await
+    }
+
+    /// Waits until the SpecialResource is as `wanted` says, for so long.
+    ///
+    /// # Errors
+    /// When the time is over, with the last status.
+    pub async fn wait_until_within(
+        &self,
+        patience: Duration,
+        what: &str,
+        wanted: impl Fn(&SpecialResource) -> bool,
+    ) -> anyhow::Result<SpecialResource> {
         let api: Api<SpecialResource> = Api::all(self.client.clone());
         let mut changes = Box::pin(watch_object(api, &self.name));
         let (started, mut last) = (Instant::now(), None);
-        let waited = tokio::time::timeout(PATIENCE, async {
+        let waited = tokio::time::timeout(patience, async {
             while let Some(change) = changes.next().await {
                 let Ok(Some(owner)) = change else { continue };
                 if wanted(&owner) {
@@ -307,6 +323,15 @@ impl Stage {
     /// After [`PATIENCE`], with the last status.
     pub async fn wait_until_ready(&self) -> anyhow::Result<SpecialResource> {
         self.wait_until("Ready", |owner| condition(owner, "Ready").as_deref() == Some("True")).await
+    }
+
+    /// Takes the finalizers of the SpecialResource away and deletes it: no operator is there to do it.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn release_owner(&self) -> anyhow::Result<()> {
+        self.edit("SpecialResource", &self.name, json!({"metadata": {"finalizers": null}})).await?;
+        self.delete("SpecialResource", &self.name).await
     }
 
     /// An object in the test's namespace, or of cluster scope.

@@ -8,7 +8,17 @@
 
 #[path = "end_to_end/bad_input.rs"]
 mod bad_input;
+#[path = "end_to_end/choreography.rs"]
+mod choreography;
+#[path = "end_to_end/contract.rs"]
+mod contract;
+#[path = "end_to_end/crash.rs"]
+mod crash;
 #[path = "end_to_end/example.rs"]
 mod example;
+#[path = "end_to_end/lifecycle.rs"]
+mod lifecycle;
+#[path = "end_to_end/quiet.rs"]
+mod quiet;
 #[path = "end_to_end/watch.rs"]
 mod watch;

@@ -1,14 +1,17 @@
 //! The example of the demo and of the tests: the operator's objects, a chart in a ConfigMap, a plugin
 //! in a registry, and the SpecialResource that names them.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, anyhow};
 use kube::{
     Api, Client,
     api::{Patch, PatchParams},
     core::{DynamicObject, GroupVersionKind},
-    discovery::{Scope, pinned_kind},
+    discovery::{ApiCapabilities, ApiResource, Scope, pinned_kind},
 };
 use pintle_chart::File;
 use pintle_dev::{
@@ -22,6 +25,9 @@ use serde_json::{Value, json};
 pub const SYSTEM: &str = "pintle-system";
 /// ServiceAccount of the operator.
 pub const ACCOUNT: &str = "pintle";
+
+/// How long a kind may take to be served once its definition is there.
+const SERVED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What `kubectl apply -k deploy/base` applies, without the Deployment: here the operator is a process.
 const DEPLOY: [&str; 5] = [
@@ -130,7 +136,7 @@ pub async fn apply(client: &Client, object: Value) -> anyhow::Result<()> {
     };
     let gvk = GroupVersionKind { group, version, kind: kind.clone() };
     let (resource, capabilities) =
-        pinned_kind(client, &gvk).await.with_context(|| format!("the cluster does not serve {kind}"))?;
+        served(client, &gvk).await.with_context(|| format!("the cluster does not serve {kind}"))?;
     let api: Api<DynamicObject> = match capabilities.scope {
         Scope::Cluster => Api::all_with(client.clone(), &resource),
         Scope::Namespaced => Api::namespaced_with(client.clone(), &namespace, &resource),
@@ -140,6 +146,17 @@ pub async fn apply(client: &Client, object: Value) -> anyhow::Result<()> {
         .await
         .with_context(|| format!("could not apply {kind} {name}"))?;
     Ok(())
+}
+
+/// How a kind is served. A definition is established a moment before every kind of it is found.
+async fn served(client: &Client, kind: &GroupVersionKind) -> kube::Result<(ApiResource, ApiCapabilities)> {
+    let given_up = Instant::now() + SERVED_WITHIN;
+    loop {
+        match pinned_kind(client, kind).await {
+            Err(_) if Instant::now() < given_up => tokio::time::sleep(Duration::from_millis(100)).await,
+            found => return found,
+        }
+    }
 }
 
 /// The folder of a chart of ours in the source tree this program was built from.
@@ -163,7 +180,7 @@ async fn wait_for_definitions(client: &Client) -> anyhow::Result<()> {
     for definition in pintle_api::crd::all() {
         let name = definition.metadata.name.unwrap_or_default();
         let established = await_condition(api.clone(), &name, is_crd_established());
-        tokio::time::timeout(std::time::Duration::from_secs(30), established)
+        tokio::time::timeout(Duration::from_secs(30), established)
             .await
             .map_err(|_| anyhow!("{name} is not established after 30 s"))?
             .with_context(|| format!("could not watch {name}"))?;

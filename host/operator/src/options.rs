@@ -16,6 +16,8 @@ pub struct Options {
     pub namespace: String,
     /// Name of the Lease; absent: no election, for one operator alone.
     pub election: Option<String>,
+    /// Name of this operator in the lease and in events, unlike that of any other.
+    pub identity: String,
     /// Owners this operator takes care of, by label; empty: all.
     pub selector: String,
     /// Plugins that are not named by digest may be loaded.
@@ -42,6 +44,7 @@ impl Options {
             health: None,
             namespace: namespace.to_owned(),
             election: None,
+            identity: own_identity(),
             selector: String::new(),
             allow_unsigned: false,
             plain_http: Vec::new(),
@@ -59,11 +62,11 @@ impl Options {
             ..ConnectOptions::default()
         }
     }
+}
 
-    /// Name of one run in the lease and in events: that of its pod where it has one. Pods that share
-    /// the network of a node share its name and are all process 1, so a part of it is random.
-    pub(crate) fn identity() -> String {
-        let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "pintle".to_owned());
-        format!("{host}-{:08x}", rand::random::<u32>())
-    }
+/// Name of one run: that of its pod where it has one. Pods that share the network of a node share its
+/// name and are all process 1, so a part of it is random.
+fn own_identity() -> String {
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "pintle".to_owned());
+    format!("{host}-{:08x}", rand::random::<u32>())
 }

@@ -15,7 +15,7 @@ use crate::{
     front::{Front, FrontKind},
     memory,
     metrics::PassLabels,
-    plugins::Caller,
+    plugins::{Caller, LOADING},
     record, render, report,
     report::Outcome,
 };
@@ -157,6 +157,11 @@ async fn conclude(
     progress: &Progress,
     plan: &Plan,
 ) -> (Option<Duration>, &'static str) {
+    // After a restart plugins come a moment later than releases: what was ready is not called anything
+    // else before it was judged. The end of the loading wakes the release.
+    if is_loading(progress) && was_ready(&front.owner) {
+        return (None, "loading");
+    }
     let failed = !progress.answers.refusals.is_empty() || matches!(plan.verdict, Verdict::Transient(_));
     let tries = ctx.ledger.count_try(key, failed);
     let outcome = Outcome {
@@ -175,6 +180,24 @@ async fn conclude(
     };
     let again = [plan.recheck, failed.then(|| pause(tries)), told].into_iter().flatten().min();
     (again, result)
+}
+
+fn is_loading(progress: &Progress) -> bool {
+    let mut blockers = progress.answers.calls.values().flat_map(|answer| answer.verdict.blockers());
+    blockers.any(|blocker| blocker.reason == LOADING)
+}
+
+/// The owner's status says that it is ready, and is of its present generation.
+fn was_ready(owner: &pintle_api::Object) -> bool {
+    let number = |pointer: &str| owner.at(pointer).and_then(Value::as_i64);
+    let conditions = owner.at("/status/conditions").and_then(Value::as_array);
+    let text =
+        |condition: &Value, field: &str| condition.get(field).and_then(Value::as_str).map(str::to_owned);
+    let is_ready = conditions.into_iter().flatten().any(|condition| {
+        text(condition, "type").as_deref() == Some("Ready")
+            && text(condition, "status").as_deref() == Some("True")
+    });
+    is_ready && number("/status/observedGeneration") == number("/metadata/generation")
 }
 
 /// One look at the world: pools, rendering, decision. Reads nothing but through `facts`.
@@ -338,7 +361,7 @@ async fn remove(ctx: &Context, key: &Key, front: &Front) -> Option<Duration> {
         let steps = std::mem::take(&mut plan.steps);
         progress.memory = plan.memory.clone();
         if plan.is_gone {
-            return finish_removal(ctx, key, front).await;
+            return finish_removal(ctx, key, front, &plan).await;
         }
         if steps.is_empty() || !progress.answers.refusals.is_empty() {
             let tries = ctx.ledger.count_try(key, !progress.answers.refusals.is_empty());
@@ -385,14 +408,16 @@ fn think_removal(front: &Front, progress: &Progress, facts: &dyn Facts, now: Tim
     })
 }
 
-/// Nothing is left: the records of the release go, then the finalizers.
-async fn finish_removal(ctx: &Context, key: &Key, front: &Front) -> Option<Duration> {
-    if !front.owner.is_terminating() {
-        return None;
-    }
+/// Nothing is left: the records of the release go, then the finalizers. An owner that stays, since it
+/// only asked for the removal, is told; without a memory it begins anew when it is managed again.
+async fn finish_removal(ctx: &Context, key: &Key, front: &Front, plan: &Plan) -> Option<Duration> {
     if let Err(err) = record::forget(ctx, key, front).await {
         tracing::warn!(owner = %front.release.owner, label = err.label(), "could not delete the records of the release");
         return Some(pause(ctx.ledger.count_try(key, true)));
+    }
+    if !front.owner.is_terminating() {
+        let outcome = Outcome { plan, chart: None, revision: 0, tries: 0, is_removal: true };
+        return report::run(ctx, key, front, &outcome).await;
     }
     let mut live = Arc::clone(&front.owner);
     for finalizer in [front.finalizer(), names::SRO_FINALIZER_OLD] {

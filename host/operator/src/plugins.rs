@@ -11,7 +11,7 @@ use std::{
 use pintle_plugin::{Breakers, Engine, Plugin};
 use pintle_source::artifact::Registries;
 
-pub(crate) use call::Caller;
+pub(crate) use call::{Caller, LOADING};
 pub(crate) use controller::reconcile;
 
 /// The plugins of this process.

@@ -76,13 +76,12 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
     let (connect, metrics_at, health_at) = (options.connect_options(), options.metrics, options.health);
     let cluster = Cluster::connect(connect).await?;
     let engine = Engine::new(&EngineOptions::default())?;
-    let identity = Options::identity();
     let leadership = match &options.election {
         None => Leadership::always(),
-        Some(name) => cluster.campaign(LeaseSettings::new(&options.namespace, name, &identity)),
+        Some(name) => cluster.campaign(LeaseSettings::new(&options.namespace, name, &options.identity)),
     };
     let (is_ready, ready) = watch::channel(false);
-    let (ctx, wakes) = context(options, identity, Arc::clone(&cluster), engine, leadership.clone());
+    let (ctx, wakes) = context(options, Arc::clone(&cluster), engine, leadership.clone());
     let mut tasks = JoinSet::new();
     if let Some(address) = metrics_at {
         tasks.spawn(server::metrics(address, Arc::clone(&ctx.metrics)));
@@ -127,7 +126,6 @@ async fn lead(
 
 fn context(
     options: Options,
-    identity: String,
     cluster: Arc<Cluster>,
     engine: Engine,
     leadership: Leadership,
@@ -145,7 +143,7 @@ fn context(
         queue: Arc::new(Queue::new()),
         ledger: Ledger::default(),
         bindings: Bindings::default(),
-        identity,
+        identity: options.identity.clone(),
         watches,
         leadership,
         cluster,

@@ -211,6 +211,10 @@ fn stand(input: &StatusInput<'_>) -> Standing {
     let Some(plan) = input.plan else {
         return Standing::Progressing("Progressing".to_owned(), "Progressing".to_owned());
     };
+    if input.is_removal && plan.is_gone {
+        let message = "nothing is left of the release; spec.managementState `Managed` brings it back";
+        return Standing::Progressing("Removed".to_owned(), message.to_owned());
+    }
     if input.is_removal {
         let message = first_blocker(plan).unwrap_or_else(|| "objects are being deleted".to_owned());
         return Standing::Progressing("MarkedForDeletion".to_owned(), message);

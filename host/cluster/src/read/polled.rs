@@ -91,6 +91,14 @@ impl Caches {
             tokio::spawn(ask_again(Weak::clone(&self.myself), read.clone()));
         }
     }
+
+    /// Goes on asking what was asked before, as long as the holder waits for it. A pass that finds its last
+    /// answer still good does not poll again, so its record alone keeps the question alive.
+    pub(super) fn keep_polling(&self, read: &Read, holder: &Holder) {
+        if self.polled.hold(read, holder) {
+            tokio::spawn(ask_again(Weak::clone(&self.myself), read.clone()));
+        }
+    }
 }
 
 async fn ask_again(caches: Weak<Caches>, read: Read) {

@@ -47,6 +47,7 @@ impl WatchSet {
         let texts: HashSet<&Read> =
             record.iter().map(|(read, _)| read).filter(|read| !read.has_events()).collect();
         caches.polled.retain(holder, |read| texts.contains(read));
+        texts.iter().for_each(|read| caches.keep_polling(read, holder));
         let member = Member::new(&caches, record);
         // What woke it during this pass is in the record, or is found by the comparison below.
         self.queue.withdraw(holder);

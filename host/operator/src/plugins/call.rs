@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, sync::PoisonError, time::Duration};
 
-use pintle_api::{Blocker, Facts, Object, ObjectRef, Record, Timestamp, Verdict};
+use pintle_api::{Answer, Blocker, Facts, Object, ObjectRef, Record, Timestamp, Verdict};
 use pintle_cluster::object_fingerprint;
 use pintle_plan::{Call, CallAnswer};
 use pintle_plugin::{Admission, CallResult, Checked, Operation, Outcome, Plugin, Release, StepClock};
@@ -17,6 +17,8 @@ use crate::{
 const ROUNDS: usize = 16;
 /// First pause before an answer that read logs is asked for again; doubles up to [`LONGEST`].
 const PAUSE: Duration = Duration::from_secs(2);
+/// Reason of the blocker while a Plugin is being pulled and compiled.
+pub(crate) const LOADING: &str = "PluginLoading";
 /// Longest pause before an answer that read logs is asked for again.
 const LONGEST: Duration = Duration::from_secs(30);
 
@@ -54,11 +56,8 @@ impl Caller<'_> {
                 );
             }
             None => {
-                let message = format!("Plugin {name} is not installed; create a Plugin of that name");
-                return (
-                    waiting(Verdict::pending(blocker(call, "PluginMissing", message))),
-                    Record::default(),
-                );
+                let (reason, message) = self.why_not_there(name);
+                return (waiting(Verdict::pending(blocker(call, reason, message))), Record::default());
             }
         };
         if let Some(kept) =
@@ -80,6 +79,17 @@ impl Caller<'_> {
         }
         let result = self.run(&plugin, call).await;
         self.conclude(call, &release, result)
+    }
+
+    /// A Plugin that has just been seen is on its way; its end wakes the release.
+    fn why_not_there(&self, name: &str) -> (&'static str, String) {
+        let target = ObjectRef::new("pintle.dev/v1alpha1", "Plugin", name);
+        match self.ctx.caches.get(&target) {
+            Answer::Missing | Answer::KindUnknown => {
+                ("PluginMissing", format!("Plugin {name} is not installed; create a Plugin of that name"))
+            }
+            _ => (LOADING, format!("Plugin {name} is being pulled and compiled")),
+        }
     }
 
     /// Mark of what a call is about; its reads are compared one by one.
