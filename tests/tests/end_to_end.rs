@@ -18,3 +18,5 @@ mod example;
 mod lifecycle;
 #[path = "end_to_end/quiet.rs"]
 mod quiet;
+#[path = "end_to_end/rights.rs"]
+mod rights;
