@@ -178,7 +178,7 @@ fn cause_of(cause: &ApiCause) -> Option<Cause> {
         ApiCause::KindUnknown(_) => Cause::KindUnknown,
         ApiCause::NamespaceMissing(_) => Cause::NamespaceMissing,
         ApiCause::NamespaceTerminating(_) => Cause::NamespaceTerminating,
-        ApiCause::Forbidden { .. } | ApiCause::Unauthorized(_) => Cause::Forbidden,
+        ApiCause::Forbidden { .. } | ApiCause::NotHeld { .. } | ApiCause::Unauthorized(_) => Cause::Forbidden,
         ApiCause::Quota(_) => Cause::Quota,
         ApiCause::Invalid(_) | ApiCause::Refusal(_) => Cause::Invalid,
         ApiCause::Immutable(_) => Cause::Immutable,

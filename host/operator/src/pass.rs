@@ -99,11 +99,15 @@ async fn settle(
     let (stored, reads) = ctx.know(key, |facts| memory::observe(facts, &front.release)).await;
     let stored = match stored {
         Answer::Found(memory) => memory,
-        Answer::Denied(why) => {
-            return (report::problem(ctx, key, &front.owner, "Forbidden", &why).await, "memory");
-        }
+        Answer::Denied(why) => return (denied(ctx, key, &front, reads, &why).await, "memory"),
         _ => return (Some(PAUSE), "memory"),
     };
+    if let FrontKind::SpecialResource(_) = front.kind {
+        let (pools, reads) = ctx.know(key, |facts| Pools::observe(facts, &front.node_selector())).await;
+        if let Answer::Denied(why) = pools {
+            return (denied(ctx, key, &front, reads, &why).await, "nodes");
+        }
+    }
     let mut saved = stored.clone();
     let mut watched = fetched;
     watched.extend(reads);
@@ -147,6 +151,14 @@ async fn settle(
     }
     record::conclude(ctx, key, &front, &progress.memory, &plan.verdict).await;
     conclude(ctx, key, &front, chart, &progress, &plan).await
+}
+
+/// Tells that something may not be read without which nothing can be decided, and tries again.
+async fn denied(ctx: &Context, key: &Key, front: &Front, reads: Record, why: &str) -> Option<Duration> {
+    ctx.watches.register(&key.holder(), &reads);
+    let tries = ctx.ledger.count_try(key, true);
+    report::problem(ctx, key, &front.owner, "Forbidden", why).await;
+    Some(pause(tries))
 }
 
 async fn conclude(

@@ -19,7 +19,12 @@ const SUFFIX: &str = "12813789169ac0ee";
 fn copy_chart(edit: impl Fn(&str, String) -> String) -> tempfile::TempDir {
     let (from, to) = (pintle::scenario::chart_folder("simple-kmod"), tempfile::tempdir().unwrap());
     std::fs::create_dir(to.path().join("templates")).unwrap();
-    for path in ["Chart.yaml", "templates/0000-buildconfig.yaml", "templates/1000-driver-container.yaml"] {
+    for path in [
+        "Chart.yaml",
+        "templates/_names.tpl",
+        "templates/0000-buildconfig.yaml",
+        "templates/1000-driver-container.yaml",
+    ] {
         let text = std::fs::read_to_string(from.join(path)).unwrap();
         std::fs::write(to.path().join(path), edit(path, text)).unwrap();
     }

@@ -87,14 +87,12 @@ fn forbidden(status: &Status, account: &str) -> Cause {
     if let Some(rule) = missing_rule(message, account) {
         return rule;
     }
-    if message.contains("attempting to grant RBAC permissions not currently held") {
+    if let Some((_, rights)) = message.split_once("attempting to grant RBAC permissions not currently held") {
         let kind = status.details.as_ref().map(|details| details.kind.clone()).unwrap_or_default();
-        return Cause::Forbidden {
+        return Cause::NotHeld {
             account: account.to_owned(),
-            verb: "escalate".to_owned(),
             resource: format!("{kind}.rbac.authorization.k8s.io"),
-            namespace: None,
-            message: message.to_owned(),
+            rights: rights.trim_start_matches(':').split_whitespace().collect::<Vec<_>>().join(" "),
         };
     }
     Cause::Refused(message.to_owned())
@@ -224,6 +222,17 @@ mod tests {
     fn a_request_that_timed_out_has_an_unknown_outcome() {
         let target = ObjectRef::new("v1", "ConfigMap", "a");
         assert_eq!(cause(Failure::TimedOut, &target, "me").label(), "outcome_unknown");
+    }
+
+    #[test]
+    fn rights_that_a_role_would_pass_on_are_named() {
+        let message = "roles.rbac.authorization.k8s.io \"r\" is forbidden: user \"u\" (groups=[\"g\"]) is \
+                       attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"a.example\"], \
+                       Resources:[\"things\"], Verbs:[\"use\"]}";
+        let cause = of(json!({"code": 403, "message": message, "details": {"kind": "roles"}}), None);
+        let text = cause.to_string();
+        let rights = r#"{APIGroups:["a.example"], Resources:["things"], Verbs:["use"]}"#;
+        assert!(text.contains(rights) && text.contains("roles.rbac.authorization.k8s.io"), "{text}");
     }
 
     #[test]

@@ -73,6 +73,19 @@ pub enum Cause {
         /// What the server said, which also names rights that a role would pass on.
         message: String,
     },
+    /// 403 of the API server itself: a role or binding would pass on what its author does not hold.
+    #[error(
+        "{account} may not write {resource} that grant what it does not hold itself; add to a role of that \
+         account: {rights}"
+    )]
+    NotHeld {
+        /// Account that lacks the rights.
+        account: String,
+        /// Resource that was to be written.
+        resource: String,
+        /// The rights, as the server names them.
+        rights: String,
+    },
     /// 403 of a ResourceQuota or LimitRange.
     #[error("a quota forbids it: {0}")]
     Quota(String),
@@ -200,7 +213,7 @@ impl Cause {
             Self::NotFound => "not_found",
             Self::NamespaceMissing(_) => "namespace_missing",
             Self::NamespaceTerminating(_) => "namespace_terminating",
-            Self::Forbidden { .. } => "forbidden",
+            Self::Forbidden { .. } | Self::NotHeld { .. } => "forbidden",
             Self::Quota(_) => "quota",
             Self::Refused(_) => "refused",
             Self::Invalid(_) => "invalid",
@@ -231,7 +244,8 @@ impl Cause {
             | Self::OutcomeUnknown(_)
             | Self::Gone(_) => Retry::Reread,
             // Nothing tells when a quota, a role, a webhook or a policy changes, so they are asked again.
-            Self::Forbidden { .. } | Self::Quota(_) | Self::Refused(_) | Self::KindUnknown(_) => Retry::Later,
+            Self::Forbidden { .. } | Self::NotHeld { .. } => Retry::Later,
+            Self::Quota(_) | Self::Refused(_) | Self::KindUnknown(_) => Retry::Later,
             Self::NamespaceMissing(_) | Self::NamespaceTerminating(_) | Self::Webhook(_) => Retry::Later,
             Self::Unauthorized(_) | Self::Unavailable(_) | Self::Unreachable(_) | Self::Unexpected(_) => {
                 Retry::Later

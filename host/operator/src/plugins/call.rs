@@ -88,6 +88,7 @@ impl Caller<'_> {
             Answer::Missing | Answer::KindUnknown => {
                 ("PluginMissing", format!("Plugin {name} is not installed; create a Plugin of that name"))
             }
+            Answer::Denied(why) => ("Forbidden", format!("Plugin {name} cannot be read: {why}")),
             _ => (LOADING, format!("Plugin {name} is being pulled and compiled")),
         }
     }
