@@ -12,10 +12,17 @@ mod bad_input;
 mod choreography;
 #[path = "end_to_end/contract.rs"]
 mod contract;
+#[path = "end_to_end/crash.rs"]
+mod crash;
 #[path = "end_to_end/example.rs"]
 mod example;
+#[path = "end_to_end/hooks.rs"]
+mod hooks;
 #[path = "end_to_end/lifecycle.rs"]
 mod lifecycle;
+#[path = "end_to_end/quiet.rs"]
+mod quiet;
+#[path = "end_to_end/rights.rs"]
+mod rights;
 #[path = "end_to_end/watch.rs"]
 mod watch;
-// crash.rs, quiet.rs and rights.rs are written and join once they hold beside all others (see CHANGELOG).

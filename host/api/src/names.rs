@@ -116,3 +116,5 @@ pub const SRO_FINALIZER: &str = "sro.openshift.io/finalizer";
 pub const SRO_FINALIZER_OLD: &str = "finalizer.sro.openshift.io";
 /// Finalizer on owners of Watch releases.
 pub const FINALIZER: &str = "pintle.dev/release";
+/// Finalizer that keeps the object of a hook until its result is recorded.
+pub const HOOK_FINALIZER: &str = "pintle.dev/hook";

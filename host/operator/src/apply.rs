@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use futures::{StreamExt as _, future::join_all, stream};
-use pintle_api::{Object, ObjectRef, Record, names};
+use pintle_api::{Answer, Facts as _, Object, ObjectRef, Record, names};
 use pintle_cluster::{ApiError, Applied, Cause as ApiCause, Delete as DeleteHow, Expect};
 use pintle_plan::{
     Answers, Apply, ApplyMode, Cause, Delete, Known, Memory, Refusal, Step, fields_mark, rendered_mark,
@@ -54,6 +54,10 @@ pub(crate) async fn run(ctx: &Context, caller: &Caller<'_>, steps: Vec<Step>, pr
         match step {
             Step::Label { target, labels } => {
                 let outcome = label(ctx, caller, &target, labels).await;
+                progress.note(&target, outcome);
+            }
+            Step::Release(target) => {
+                let outcome = release(ctx, &target).await;
                 progress.note(&target, outcome);
             }
             Step::Delete(step) => delete(ctx, caller, &step, progress).await,
@@ -118,6 +122,12 @@ async fn label(
     ctx.writer.apply(&share, &how).await.map(drop)
 }
 
+/// Takes the finalizer of hooks off an object, whoever may have deleted it meanwhile.
+async fn release(ctx: &Context, target: &ObjectRef) -> Result<(), ApiError> {
+    let Answer::Found(live) = ctx.caches.get(target) else { return Ok(()) };
+    ctx.writer.remove_finalizer(&live, names::HOOK_FINALIZER).await.map(drop)
+}
+
 async fn delete(ctx: &Context, caller: &Caller<'_>, step: &Delete, progress: &mut Progress) {
     let how = DeleteHow { uid: step.uid.clone(), ..DeleteHow::default() };
     let outcome = ctx.writer.delete(&step.target, &how).await.map(drop);
@@ -147,13 +157,15 @@ impl Progress {
         let target = step.object.reference();
         match outcome {
             Ok(applied) => {
-                self.memory.know(Known {
-                    object: target.clone(),
-                    state: step.state,
-                    pool: step.pool,
-                    rendered: rendered_mark(&step.object),
-                    fields: fields_mark(&applied.object),
-                });
+                if step.is_inventory {
+                    self.memory.know(Known {
+                        object: target.clone(),
+                        state: step.state,
+                        pool: step.pool,
+                        rendered: rendered_mark(&step.object),
+                        fields: fields_mark(&applied.object),
+                    });
+                }
                 self.answers.written.insert(target, Arc::clone(&applied.object));
             }
             Err(err) => self.refuse(&target, &err),

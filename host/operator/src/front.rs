@@ -138,6 +138,7 @@ fn release_of(
         adopt: Adopt::IfUnowned,
         gates_all: false,
         leaves_drift: false,
+        is_forced_out: owner.annotation(names::FORCE_DELETE) == Some("true"),
         timeout: parse_seconds(timeout)?,
     })
 }

@@ -7,10 +7,10 @@ use std::{
 
 use pintle_api::{Facts, Given, Read, Record};
 use pintle_cluster::answer_fingerprint;
-use pintle_plan::{CallAnswer, CallKey, StateInput};
+use pintle_plan::{CallAnswer, CallKey};
 use tokio::time::Instant;
 
-use crate::{context::Key, metrics::KindLabels};
+use crate::{context::Key, metrics::KindLabels, render::Objects};
 
 /// What this process remembers between passes.
 #[derive(Default)]
@@ -35,7 +35,7 @@ pub(crate) struct Entry {
     /// When the first object of the release was written by this process.
     pub(crate) first_write_at: Option<Instant>,
     /// What was last rendered, and from what.
-    pub(crate) rendered: Option<(String, Vec<StateInput>)>,
+    pub(crate) rendered: Option<(String, Objects)>,
     /// Series of metrics that go with the owner.
     pub(crate) series: Vec<KindLabels>,
     /// States whose metrics go with the owner.

@@ -84,6 +84,7 @@ mod tests {
             adopt: Adopt::IfUnowned,
             gates_all: false,
             leaves_drift: false,
+            is_forced_out: false,
             timeout: None,
         }
     }

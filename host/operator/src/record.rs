@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use pintle_api::{Answer, Object, ObjectRef, Query, Timestamp, Verdict, names};
-use pintle_chart::release::{Info, Record, Status, StoredChart};
+use pintle_chart::release::{HookRun, Info, Record, Status, StoredChart, StoredHook};
 use pintle_cluster::{ApiError, Apply, Delete};
-use pintle_plan::{Memory, StateInput};
+use pintle_plan::{Hook, HookPhase, IN_STATE, Known, Memory, REST, Rendered, StateInput};
+use serde::Deserialize as _;
 use serde_json::json;
 
 use crate::{
     charts::Loaded,
     context::{Context, Key},
     front::Front,
+    render::Objects,
 };
 
 /// Revisions that are kept when nothing else is asked for; Helm's default.
@@ -26,7 +28,7 @@ pub(crate) async fn pending(
     front: &Front,
     chart: &Loaded,
     memory: &Memory,
-    states: &[StateInput],
+    objects: &Objects,
 ) {
     let mark = format!("{} begun", memory.revision);
     if ctx.ledger.with(key, |entry| entry.recorded == mark) {
@@ -49,7 +51,8 @@ pub(crate) async fn pending(
             },
             chart: StoredChart::from(&*chart.chart),
             config: front.user_values(),
-            manifest: manifest(chart, states),
+            manifest: manifest(&objects.states),
+            hooks: objects.hooks.iter().map(stored_hook).collect(),
             apply_method: "csa".to_owned(),
             ..Record::default()
         };
@@ -83,6 +86,7 @@ pub(crate) async fn conclude(ctx: &Context, key: &Key, front: &Front, memory: &M
         };
         if record.info.status != wanted {
             record.info.status = wanted;
+            note_runs(&mut record, memory);
             write(ctx, front, &record, true).await;
         }
     }
@@ -97,6 +101,48 @@ pub(crate) async fn forget(ctx: &Context, key: &Key, front: &Front) -> Result<()
         ctx.writer.delete(&secret.reference(), &how).await?;
     }
     Ok(())
+}
+
+/// The record of the newest revision that can be read.
+pub(crate) async fn newest(ctx: &Context, key: &Key, front: &Front) -> Option<Record> {
+    let stored = secrets(ctx, key, front).await;
+    let records = stored.iter().filter_map(|secret| Record::from_secret(secret).ok());
+    records.max_by_key(|record| record.version)
+}
+
+/// The hooks of a record. One that cannot be read any more is left out, and the log says so.
+pub(crate) fn hooks(record: &Record) -> Vec<Hook> {
+    let read = |stored: &StoredHook| {
+        let object = objects_in(&stored.manifest).into_iter().next();
+        if object.is_none() {
+            tracing::warn!(release = record.name, hook = stored.name, "a stored hook cannot be read");
+        }
+        Some(Hook {
+            rendered: Rendered { object: object?, source: stored.path.clone() },
+            events: stored.events.clone(),
+            weight: stored.weight,
+            delete_policies: stored.delete_policies.clone(),
+        })
+    };
+    record.hooks.iter().filter_map(read).collect()
+}
+
+/// The objects of a record, as a memory would know them.
+pub(crate) fn objects(record: &Record) -> Vec<Known> {
+    let known = |object: Object| Known {
+        state: object.annotation(IN_STATE).unwrap_or(REST).to_owned(),
+        object: object.reference(),
+        pool: String::new(),
+        rendered: String::new(),
+        fields: String::new(),
+    };
+    objects_in(&record.manifest).into_iter().map(known).collect()
+}
+
+fn objects_in(yaml: &str) -> Vec<Object> {
+    let documents = serde_yaml::Deserializer::from_str(yaml);
+    let values = documents.filter_map(|document| serde_json::Value::deserialize(document).ok());
+    values.filter_map(|value| Object::new(value).ok()).collect()
 }
 
 /// Every Secret that goes with the release: its records and its memory.
@@ -161,8 +207,38 @@ async fn write(ctx: &Context, front: &Front, record: &Record, is_update: bool) {
     }
 }
 
+/// Tells in the record how its hooks ran.
+fn note_runs(record: &mut Record, memory: &Memory) {
+    for run in memory.hooks.iter().filter(|run| run.revision == record.version) {
+        let is_it = |hook: &&mut StoredHook| hook.kind == run.object.kind && hook.name == run.object.name;
+        if let Some(hook) = record.hooks.iter_mut().find(is_it) {
+            let phase = match run.phase {
+                HookPhase::Running => "Running",
+                HookPhase::Succeeded => "Succeeded",
+                HookPhase::Failed => "Failed",
+            };
+            let completed_at = (run.phase != HookPhase::Running).then_some(run.until).flatten();
+            hook.last_run = HookRun { started_at: Some(run.since), completed_at, phase: phase.to_owned() };
+        }
+    }
+}
+
+fn stored_hook(hook: &Hook) -> StoredHook {
+    let object = &hook.rendered.object;
+    StoredHook {
+        name: object.name().to_owned(),
+        kind: object.kind().to_owned(),
+        path: hook.rendered.source.clone(),
+        manifest: serde_yaml::to_string(object).unwrap_or_default(),
+        events: hook.events.clone(),
+        weight: hook.weight,
+        delete_policies: hook.delete_policies.clone(),
+        ..StoredHook::default()
+    }
+}
+
 /// Every object as it is applied. A state that cannot be rendered yet is named in its place.
-fn manifest(chart: &Loaded, states: &[StateInput]) -> String {
+fn manifest(states: &[StateInput]) -> String {
     let mut text = String::new();
     for state in states {
         for pool in &state.pools {
@@ -170,11 +246,7 @@ fn manifest(chart: &Loaded, states: &[StateInput]) -> String {
                 Ok(objects) => {
                     for rendered in objects {
                         let yaml = serde_yaml::to_string(&rendered.object).unwrap_or_default();
-                        text.push_str(&format!(
-                            "---\n# Source: {}/{}\n{yaml}",
-                            chart.chart.name(),
-                            rendered.source
-                        ));
+                        text.push_str(&format!("---\n# Source: {}\n{yaml}", rendered.source));
                     }
                 }
                 Err(fault) => {

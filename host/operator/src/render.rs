@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use pintle_api::{Facts, Gvk, names};
 use pintle_chart::{
-    Capabilities, Document, Files, Order, RenderError, RenderInput, manifest::Error as ManifestError,
+    Capabilities, Document, Files, Order, RenderError, RenderInput,
+    manifest::{Error as ManifestError, HookEvent},
     state::StateFile,
 };
 use pintle_plan::{
-    Dress, Flavor, Memory, Pool, PoolInput, Pools, REST, RenderFault, Rendered, StateInput, dress, fnv1a,
+    Dress, Flavor, Hook, Memory, Pool, PoolInput, Pools, REST, RenderFault, Rendered, StateInput, dress,
+    fnv1a,
 };
 
 use crate::{charts::Loaded, error_text::one_line, front::Front, lookup::FactsLookup, map};
@@ -25,35 +27,53 @@ pub(crate) struct Rendering<'a> {
     pub(crate) is_namespaced: &'a dyn Fn(&Gvk) -> Option<bool>,
 }
 
+/// What a chart becomes.
+#[derive(Clone, Default)]
+pub(crate) struct Objects {
+    /// Its states in order.
+    pub(crate) states: Vec<StateInput>,
+    /// Its hooks.
+    pub(crate) hooks: Vec<Hook>,
+}
+
+/// Documents in the order they are applied, and hooks.
+type Documents = (Vec<Document>, Vec<pintle_chart::Hook>);
+
 /// Renders every state. A state that cannot be rendered holds its error; the others do not care.
-pub(crate) fn run(with: &Rendering<'_>) -> Vec<StateInput> {
+pub(crate) fn run(with: &Rendering<'_>) -> Objects {
+    let mut objects = Objects::default();
     match with.front.release.flavor {
-        Flavor::SpecialResource { .. } => special_resource(with),
-        Flavor::Watch => watch(with),
+        Flavor::SpecialResource { .. } => special_resource(with, &mut objects),
+        Flavor::Watch => watch(with, &mut objects),
     }
+    objects
 }
 
 /// One render per state file and pool, and one for everything that is no state.
-fn special_resource(with: &Rendering<'_>) -> Vec<StateInput> {
-    let files = with.chart.states.iter().map(|file| state(with, file));
-    let mut states: Vec<_> = files.collect();
-    let rest = pool_input(with, REST, Files::Rest, None);
-    if rest.objects.as_ref().map_or(true, |objects| !objects.is_empty()) {
-        states.push(StateInput { name: REST.to_owned(), label: String::new(), pools: vec![rest] });
+fn special_resource(with: &Rendering<'_>, objects: &mut Objects) {
+    for file in &with.chart.states {
+        let state = state(with, file, &mut objects.hooks);
+        objects.states.push(state);
     }
-    states
+    let rest = pool_input(with, REST, Files::Rest, None, &mut objects.hooks);
+    if rest.objects.as_ref().map_or(true, |rest| !rest.is_empty()) {
+        objects.states.push(StateInput { name: REST.to_owned(), label: String::new(), pools: vec![rest] });
+    }
 }
 
-fn state(with: &Rendering<'_>, file: &StateFile) -> StateInput {
+fn state(with: &Rendering<'_>, file: &StateFile, hooks: &mut Vec<Hook>) -> StateInput {
     let files = Files::State(&file.template);
-    let per_pool =
-        || with.pools.pools.iter().map(|pool| pool_input(with, &file.name, files, Some(pool))).collect();
-    let pools = if file.kernel_affine {
-        per_pool()
-    } else {
-        let once = pool_input(with, &file.name, files, None);
-        if is_affine(&once) { per_pool() } else { vec![once] }
+    let mut own = Vec::new();
+    let once = (!file.kernel_affine).then(|| pool_input(with, &file.name, files, None, &mut own));
+    let pools = match once.filter(|once| !is_affine(once)) {
+        Some(once) => vec![once],
+        None => {
+            own.clear();
+            let pools = with.pools.pools.iter();
+            pools.map(|pool| pool_input(with, &file.name, files, Some(pool), &mut own)).collect()
+        }
     };
+    hooks.append(&mut own);
     StateInput { name: file.name.clone(), label: file.digits.clone(), pools }
 }
 
@@ -64,20 +84,24 @@ fn is_affine(input: &PoolInput) -> bool {
 }
 
 /// One Helm render, split by state: numbered files, `pintle.dev/state`, and the rest.
-fn watch(with: &Rendering<'_>) -> Vec<StateInput> {
-    let all = match render(with, Files::All, None) {
-        Ok(documents) => documents,
-        Err(fault) => return vec![single(REST, Err(fault), with)],
+fn watch(with: &Rendering<'_>, objects: &mut Objects) {
+    let rendered = render(with, Files::All, None)
+        .and_then(|(documents, hooks)| Ok((documents, dress_hooks(with, None, hooks)?)));
+    let documents = match rendered {
+        Ok((documents, mut hooks)) => {
+            objects.hooks.append(&mut hooks);
+            documents
+        }
+        Err(fault) => return objects.states.push(single(REST, Err(fault), with)),
     };
-    let names: BTreeSet<String> = all.iter().map(|(document, _)| state_of(document)).collect();
+    let names: BTreeSet<String> = documents.iter().map(state_of).collect();
     let mut names: Vec<_> = names.into_iter().collect();
     names.sort_by_key(|name| (name == REST, name.clone()));
-    let states = names.iter().map(|name| {
-        let own = all.iter().filter(|(document, _)| state_of(document) == *name);
-        let own: Vec<_> = own.cloned().collect();
-        single(name, dress_all(with, name, None, own), with)
-    });
-    states.collect()
+    for name in names {
+        let own = documents.iter().filter(|document| state_of(document) == name);
+        let own = own.cloned().collect();
+        objects.states.push(single(&name, dress_all(with, &name, None, own), with));
+    }
 }
 
 fn single(name: &str, objects: Result<Vec<Rendered>, RenderFault>, with: &Rendering<'_>) -> StateInput {
@@ -97,28 +121,32 @@ fn state_of(document: &Document) -> String {
     }
 }
 
-fn pool_input(with: &Rendering<'_>, state: &str, files: Files<'_>, pool: Option<&Pool>) -> PoolInput {
-    let objects = render(with, files, pool).and_then(|documents| dress_all(with, state, pool, documents));
+fn pool_input(
+    with: &Rendering<'_>,
+    state: &str,
+    files: Files<'_>,
+    pool: Option<&Pool>,
+    hooks: &mut Vec<Hook>,
+) -> PoolInput {
+    let objects = render(with, files, pool).and_then(|(documents, found)| {
+        hooks.append(&mut dress_hooks(with, pool, found)?);
+        dress_all(with, state, pool, documents)
+    });
     match pool {
         Some(pool) => PoolInput { pool: pool.key(), nodes: pool.nodes.clone(), objects },
         None => PoolInput { pool: String::new(), nodes: with.pools.nodes(), objects },
     }
 }
 
-/// Documents in the order they are applied, each with whether it is a hook.
-fn render(
-    with: &Rendering<'_>,
-    files: Files<'_>,
-    pool: Option<&Pool>,
-) -> Result<Vec<(Document, bool)>, RenderFault> {
+fn render(with: &Rendering<'_>, files: Files<'_>, pool: Option<&Pool>) -> Result<Documents, RenderFault> {
     refuse_unserved("Chart.yaml", with.chart.chart.metadata.annotations.keys(), &[names::ENGINE])?;
     let values = map::run(with, pool)?;
     let lookup = FactsLookup(with.facts);
     let release = pintle_chart::Release {
         name: with.front.release.name.clone(),
         namespace: with.front.release.namespace.clone(),
-        revision: with.memory.revision.max(1),
-        is_upgrade: false,
+        revision: with.memory.seed_revision.max(1),
+        is_upgrade: with.memory.seed_revision > 1,
     };
     let order = match with.front.release.flavor {
         Flavor::SpecialResource { .. } => Order::SpecialResource,
@@ -136,59 +164,74 @@ fn render(
     for warning in &rendered.warnings {
         tracing::warn!(owner = %with.front.release.owner, "{warning}");
     }
-    if let Some(hook) = rendered.hooks.iter().find(|hook| !hook.events.is_empty()) {
-        let message = format!(
-            "{}: {} is a Helm hook, which this version does not run; take the annotation {} away",
-            hook.document.source,
-            hook.document.object.reference(),
-            names::HELM_HOOK
-        );
-        return Err(RenderFault { reason: "HookNotServed".to_owned(), message });
-    }
-    Ok(rendered.documents.into_iter().map(|document| (document, false)).collect())
+    Ok((rendered.documents, rendered.hooks))
 }
 
 fn dress_all(
     with: &Rendering<'_>,
     state: &str,
     pool: Option<&Pool>,
-    documents: Vec<(Document, bool)>,
+    documents: Vec<Document>,
 ) -> Result<Vec<Rendered>, RenderFault> {
+    documents.into_iter().map(|document| dress_one(with, state, pool, document)).collect()
+}
+
+/// Hooks that Helm would run; tests are run by hand alone.
+fn dress_hooks(
+    with: &Rendering<'_>,
+    pool: Option<&Pool>,
+    hooks: Vec<pintle_chart::Hook>,
+) -> Result<Vec<Hook>, RenderFault> {
+    let wanted = hooks.into_iter().filter(|hook| hook.events.iter().any(|event| *event != HookEvent::Test));
+    let dressed = wanted.map(|hook| {
+        Ok(Hook {
+            rendered: dress_one(with, "", pool, hook.document)?,
+            events: hook.events,
+            weight: hook.weight,
+            delete_policies: hook.delete_policies,
+        })
+    });
+    dressed.collect()
+}
+
+fn dress_one(
+    with: &Rendering<'_>,
+    state: &str,
+    pool: Option<&Pool>,
+    document: Document,
+) -> Result<Rendered, RenderFault> {
     let release = &with.front.release;
     let served: &[&str] = match release.flavor {
         Flavor::SpecialResource { .. } => &[names::WAIT, names::READY_WHEN],
         Flavor::Watch => &[names::WAIT, names::READY_WHEN, names::STATE],
     };
-    let dressed = documents.into_iter().map(|(document, is_hook)| {
-        if document.object.gvk().group == names::GROUP {
-            let message = format!(
-                "{}: {} is of group {}; a chart cannot grant itself rights, an administrator installs it",
-                document.source,
-                document.object.reference(),
-                names::GROUP
-            );
-            return Err(RenderFault { reason: "ForbiddenKind".to_owned(), message });
-        }
-        let annotations = document.object.at("/metadata/annotations").and_then(serde_json::Value::as_object);
-        let keys = annotations.into_iter().flatten().map(|(key, _)| key);
-        refuse_unserved(&format!("{}: {}", document.source, document.object.reference()), keys, served)?;
-        let is_namespaced = (with.is_namespaced)(&document.object.gvk()).unwrap_or(true);
-        let dress_with = Dress {
-            release: &release.name,
-            namespace: &release.namespace,
-            owner: &release.owner,
-            owner_uid: &release.owner_uid,
-            flavor: &release.flavor,
-            state,
-            pool,
-        };
-        let object = dress(&dress_with, document.object, is_namespaced).map_err(|err| RenderFault {
-            reason: "RenderError".to_owned(),
-            message: format!("{}: {err}", document.source),
-        })?;
-        Ok(Rendered { object, source: document.source.to_string(), is_hook })
-    });
-    dressed.collect()
+    if document.object.gvk().group == names::GROUP {
+        let message = format!(
+            "{}: {} is of group {}; a chart cannot grant itself rights, an administrator installs it",
+            document.source,
+            document.object.reference(),
+            names::GROUP
+        );
+        return Err(RenderFault { reason: "ForbiddenKind".to_owned(), message });
+    }
+    let annotations = document.object.at("/metadata/annotations").and_then(serde_json::Value::as_object);
+    let keys = annotations.into_iter().flatten().map(|(key, _)| key);
+    refuse_unserved(&format!("{}: {}", document.source, document.object.reference()), keys, served)?;
+    let is_namespaced = (with.is_namespaced)(&document.object.gvk()).unwrap_or(true);
+    let dress_with = Dress {
+        release: &release.name,
+        namespace: &release.namespace,
+        owner: &release.owner,
+        owner_uid: &release.owner_uid,
+        flavor: &release.flavor,
+        state,
+        pool,
+    };
+    let object = dress(&dress_with, document.object, is_namespaced).map_err(|err| RenderFault {
+        reason: "RenderError".to_owned(),
+        message: format!("{}: {err}", document.source),
+    })?;
+    Ok(Rendered { object, source: document.source.to_string() })
 }
 
 /// Annotations of ours that charts may carry one day are refused by name until they are served:
@@ -244,18 +287,37 @@ fn located(err: &pintle_template::Error) -> String {
     message
 }
 
-/// Mark of everything that was rendered: a revision is another one when it differs.
-pub(crate) fn manifest_mark(states: &[StateInput]) -> String {
-    let pools = states.iter().flat_map(|state| state.pools.iter().map(move |pool| (&state.name, pool)));
-    let mut text = String::new();
-    for (state, pool) in pools {
-        text.push_str(state);
-        text.push_str(&pool.pool);
-        for rendered in pool.objects.iter().flatten() {
-            text.push_str(&pintle_plan::rendered_mark(&rendered.object));
-        }
+// === impl Objects ===
+
+impl Objects {
+    /// True when every state could be rendered.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.states.iter().flat_map(|state| &state.pools).all(|pool| pool.objects.is_ok())
     }
-    format!("{:x}", fnv1a(text.as_bytes()))
+
+    /// Every object but those of hooks.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Rendered> {
+        let pools = self.states.iter().flat_map(|state| &state.pools);
+        pools.flat_map(|pool| pool.objects.iter().flatten())
+    }
+
+    /// Mark of everything that was rendered: a revision is another one when it differs.
+    pub(crate) fn mark(&self) -> String {
+        let mut text = String::new();
+        for state in &self.states {
+            for pool in &state.pools {
+                text.push_str(&state.name);
+                text.push_str(&pool.pool);
+                for rendered in pool.objects.iter().flatten() {
+                    text.push_str(&pintle_plan::rendered_mark(&rendered.object));
+                }
+            }
+        }
+        for hook in &self.hooks {
+            text.push_str(&pintle_plan::rendered_mark(&hook.rendered.object));
+        }
+        format!("{:x}", fnv1a(text.as_bytes()))
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What a release needs next.
 
 mod gates;
+mod hooks;
 mod namespace;
 mod prune;
 mod view;
@@ -43,7 +44,10 @@ pub fn decide(input: &Input<'_>) -> Plan {
         let mut run = Run::new(input, memory);
         run.take_stock();
         run.visit_namespace();
+        run.forget_old_hooks();
+        run.visit_hooks_before();
         input.states.iter().for_each(|state| run.visit(state));
+        run.visit_hooks_after();
         if !run.has_new_demand {
             return run.finish();
         }
@@ -185,7 +189,14 @@ impl<'a> Run<'a> {
                     view.kinds.push((reference, false));
                     let (state, pool) = (state.name.clone(), pool.pool.clone());
                     let object = rendered.object.clone();
-                    self.steps.push(Step::Apply(Apply { object, mode, state, pool, rank }));
+                    self.steps.push(Step::Apply(Apply {
+                        object,
+                        mode,
+                        state,
+                        pool,
+                        rank,
+                        is_inventory: true,
+                    }));
                 }
             }
         }

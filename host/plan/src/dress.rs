@@ -32,7 +32,7 @@ pub struct Dress<'a> {
     pub owner_uid: &'a str,
     /// What made the release.
     pub flavor: &'a Flavor,
-    /// Name of the state.
+    /// Name of the state; empty for hooks, which belong to none.
     pub state: &'a str,
     /// The pool this rendering is for.
     pub pool: Option<&'a Pool>,
@@ -65,7 +65,7 @@ pub enum DressError {
 }
 
 /// Annotation of ours on applied objects: name of the state.
-pub(crate) const IN_STATE: &str = "pintle.dev/in-state";
+pub const IN_STATE: &str = "pintle.dev/in-state";
 
 /// Workloads with a pod template.
 const POD_TEMPLATES: [&str; 6] = ["DaemonSet", "Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob"];
@@ -110,7 +110,9 @@ fn mark_ownership(dress: &Dress<'_>, object: &mut Object, is_namespaced: bool) {
     object.set_label(names::OWNER, dress.owner_uid);
     object.set_label(names::MANAGED_BY, "Helm");
     object.set_annotation(names::OWNED_BY, &dress.owner.to_string());
-    object.set_annotation(IN_STATE, dress.state);
+    if !dress.state.is_empty() {
+        object.set_annotation(IN_STATE, dress.state);
+    }
     object.set_annotation(names::HELM_RELEASE_NAME, dress.release);
     object.set_annotation(names::HELM_RELEASE_NAMESPACE, dress.namespace);
     if may_be_collected(dress, object, is_namespaced) {

@@ -9,6 +9,7 @@ mod compare;
 mod decide;
 mod dress;
 mod gate;
+mod hook;
 mod memory;
 mod outcome;
 mod pool;
@@ -21,8 +22,9 @@ mod state;
 
 pub use compare::{fields_mark, rendered_mark};
 pub use decide::decide;
-pub use dress::{Dress, DressError, Flavor, dress};
+pub use dress::{Dress, DressError, Flavor, IN_STATE, dress};
 pub use gate::{Gate, GateError, Term, parse_gate, parse_wait};
+pub use hook::{Hook, HookPhase, HookRun, word};
 pub use memory::{Demand, Known, Memory, Pass, SCHEMA};
 pub use outcome::{Apply, ApplyMode, Call, CallAnswer, CallKey, Delete, Plan, StateView, Step};
 pub use pool::{Pool, Pools, affinity_suffix, fnv1a};

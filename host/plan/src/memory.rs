@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use pintle_api::{ObjectRef, Timestamp};
+use pintle_chart::manifest::HookEvent;
 use serde::{Deserialize, Serialize};
+
+use crate::hook::HookRun;
 
 /// Format of the stored text; one version back is readable.
 pub const SCHEMA: u32 = 1;
@@ -30,6 +33,9 @@ pub struct Memory {
     /// Mark of chart and user values: the seed is new when it changes.
     #[serde(default)]
     pub seed_mark: String,
+    /// Revision that seed and time are of: what templates see as `.Release.Revision`.
+    #[serde(default)]
+    pub seed_revision: u32,
     /// Gates that opened.
     #[serde(default)]
     pub passes: Vec<Pass>,
@@ -42,6 +48,9 @@ pub struct Memory {
     /// Pools by key, and when a node of theirs was last seen.
     #[serde(default)]
     pub pools: BTreeMap<String, Timestamp>,
+    /// Runs of hooks, of the revision in use and of those that left something behind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookRun>,
 }
 
 /// A gate that opened, once and for this revision.
@@ -130,6 +139,33 @@ impl Memory {
         self.objects.remove(&key_of(object));
     }
 
+    /// True when the revision in use follows another.
+    #[must_use]
+    pub fn is_upgrade(&self) -> bool {
+        self.revision > 1
+    }
+
+    /// The run of a hook for the revision in use.
+    #[must_use]
+    pub fn hook(&self, event: HookEvent, object: &ObjectRef) -> Option<&HookRun> {
+        self.hooks
+            .iter()
+            .find(|run| run.revision == self.revision && run.event == event && run.object == *object)
+    }
+
+    /// Records that a hook begins.
+    pub fn note_hook(&mut self, run: HookRun) {
+        self.hooks.retain(|old| old.object != run.object || old.event != run.event);
+        self.hooks.push(run);
+    }
+
+    /// The run of a hook for the revision in use.
+    pub(crate) fn hook_mut(&mut self, event: HookEvent, object: &ObjectRef) -> Option<&mut HookRun> {
+        let revision = self.revision;
+        let mut runs = self.hooks.iter_mut();
+        runs.find(|run| run.revision == revision && run.event == event && run.object == *object)
+    }
+
     /// True when what must survive a crash differs. Marks of objects and times at which nodes were
     /// seen need not: they are found again at the price of a request.
     #[must_use]
@@ -138,7 +174,7 @@ impl Memory {
             let keys: Vec<_> = memory.pools.keys().cloned().collect();
             (
                 (memory.seed.clone(), memory.time, memory.revision, memory.revision_mark.clone()),
-                (memory.passes.clone(), memory.demands.clone(), keys),
+                (memory.passes.clone(), memory.demands.clone(), memory.hooks.clone(), keys),
             )
         };
         lasting(self) != lasting(other)

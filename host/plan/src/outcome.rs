@@ -21,6 +21,8 @@ pub enum Step {
         /// All labels of the release on it.
         labels: Vec<(String, String)>,
     },
+    /// Take our finalizer of hooks off an object.
+    Release(ObjectRef),
     /// Delete an object.
     Delete(Delete),
     /// Ask a plugin.
@@ -40,6 +42,8 @@ pub struct Apply {
     pub pool: String,
     /// Objects of a lower rank are applied before.
     pub rank: u32,
+    /// It belongs to the release: it is remembered, repaired, and goes with it. Objects of hooks do not.
+    pub is_inventory: bool,
 }
 
 /// How an object is applied.
@@ -60,7 +64,7 @@ pub struct Delete {
     pub target: ObjectRef,
     /// The very object, where it is known.
     pub uid: Option<String>,
-    /// CamelCase word for events and logs: `Pruned`, `Removed`, `ImageBuilt`.
+    /// CamelCase word for events and logs: `Pruned`, `Removed`, `ImageBuilt`, `HookDone`.
     pub reason: &'static str,
 }
 
@@ -142,6 +146,24 @@ impl CallKey {
     #[must_use]
     pub fn arguments(&self) -> Map<String, Value> {
         serde_json::from_str(&self.args).unwrap_or_default()
+    }
+}
+
+// === impl StateView ===
+
+impl StateView {
+    /// A view of nothing yet.
+    #[must_use]
+    pub fn new(name: &str, phase: Phase) -> Self {
+        Self {
+            name: name.to_owned(),
+            phase,
+            ready: 0,
+            objects: 0,
+            deferred: 0,
+            blockers: Vec::new(),
+            kinds: Vec::new(),
+        }
     }
 }
 

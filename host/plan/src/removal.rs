@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use pintle_api::{Answer, Blocker, ObjectRef, Verdict, names, status::Phase};
+use pintle_chart::manifest::HookEvent;
 
-use crate::{Delete, Input, Known, Memory, Plan, StateView, Step, compare::terminating};
+use crate::{Delete, Input, Known, Memory, Plan, StateView, Step, compare::terminating, hook};
 
 /// Decides what a release needs next on its way out.
 ///
 /// Objects go in the reverse order of their states; one state's are gone before the next one's are
-/// deleted. Labels of nodes go last. Objects that others took over, and those to be kept, stay.
+/// deleted. Labels of nodes go last. Objects that others took over, and those to be kept, stay. Hooks run
+/// before the first delete and when all is gone, unless the owner asks to go by force, or the namespace is
+/// going already and nothing can be created in it.
 #[must_use]
 pub fn decide_removal(input: &Input<'_>) -> Plan {
     let mut plan = Plan {
@@ -20,11 +23,20 @@ pub fn decide_removal(input: &Input<'_>) -> Plan {
         recheck: None,
         is_gone: false,
     };
-    let mut is_waiting = false;
+    let runs_hooks = !input.release.is_forced_out && !is_namespace_going(input);
+    let before = runs_hooks.then(|| run_hooks(input, HookEvent::PreDelete, &mut plan)).flatten();
+    let mut is_waiting = before.as_ref().is_some_and(|view| view.phase != Phase::Ready);
     for (state, objects) in states_in_reverse(input.memory) {
         let view = visit(input, &state, &objects, &mut plan, is_waiting);
         is_waiting |= view.objects > 0;
         plan.states.insert(0, view);
+    }
+    plan.states.splice(0..0, before);
+    hook::release_all(input, &mut plan.steps);
+    if !is_waiting && runs_hooks && plan.steps.is_empty() {
+        let after = run_hooks(input, HookEvent::PostDelete, &mut plan);
+        is_waiting = after.as_ref().is_some_and(|view| view.phase != Phase::Ready);
+        plan.states.extend(after);
     }
     if is_waiting {
         let blockers = plan.states.iter().flat_map(|view| view.blockers.clone()).collect();
@@ -34,6 +46,15 @@ pub fn decide_removal(input: &Input<'_>) -> Plan {
         plan.is_gone = plan.steps.is_empty();
     }
     plan
+}
+
+fn run_hooks(input: &Input<'_>, event: HookEvent, plan: &mut Plan) -> Option<StateView> {
+    hook::run(input, event, &mut plan.memory, &mut plan.steps)
+}
+
+fn is_namespace_going(input: &Input<'_>) -> bool {
+    let namespace = ObjectRef::new("v1", "Namespace", &input.release.namespace);
+    input.facts.get(&namespace).found().is_some_and(|live| live.is_terminating())
 }
 
 fn states_in_reverse(memory: &Memory) -> Vec<(String, Vec<Known>)> {
@@ -49,15 +70,8 @@ fn states_in_reverse(memory: &Memory) -> Vec<(String, Vec<Known>)> {
 }
 
 fn visit(input: &Input<'_>, state: &str, objects: &[Known], plan: &mut Plan, is_waiting: bool) -> StateView {
-    let mut view = StateView {
-        name: state.to_owned(),
-        phase: if is_waiting { Phase::Waiting } else { Phase::Pending },
-        ready: 0,
-        objects: 0,
-        deferred: 0,
-        blockers: Vec::new(),
-        kinds: Vec::new(),
-    };
+    let phase = if is_waiting { Phase::Waiting } else { Phase::Pending };
+    let mut view = StateView::new(state, phase);
     for known in objects {
         match input.facts.get(&known.object) {
             Answer::Missing | Answer::KindUnknown => plan.memory.forget(&known.object),

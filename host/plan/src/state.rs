@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use pintle_api::{Facts, Object, ObjectRef, Timestamp, status::StateStatus, watch::Adopt};
 
-use crate::{CallAnswer, CallKey, Flavor, Memory, Pools, Refusal};
+use crate::{CallAnswer, CallKey, Flavor, Hook, Memory, Pools, Refusal};
 
 /// One chart, one set of values, one target namespace, one owner.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +27,8 @@ pub struct Release {
     pub gates_all: bool,
     /// Differences from what was applied are left alone.
     pub leaves_drift: bool,
+    /// The owner asks to go without hooks.
+    pub is_forced_out: bool,
     /// How long a state may take, in seconds; absent: without end.
     pub timeout: Option<i64>,
 }
@@ -38,8 +40,6 @@ pub struct Rendered {
     pub object: Object,
     /// `templates/1000-driver-container.yaml`.
     pub source: String,
-    /// A Helm hook: always waited for.
-    pub is_hook: bool,
 }
 
 /// Why a state could not be rendered. Nothing of the state is touched then.
@@ -90,6 +90,8 @@ pub struct Input<'a> {
     pub release: &'a Release,
     /// Its states in order.
     pub states: &'a [StateInput],
+    /// Hooks of the chart, or of the revision that is to go.
+    pub hooks: &'a [Hook],
     /// Nodes it may use.
     pub pools: &'a Pools,
     /// What it remembers.

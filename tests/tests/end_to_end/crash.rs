@@ -18,6 +18,8 @@ use serde_json::Value;
 
 /// Runs that go on at once: two cores are busy with four.
 const AT_ONCE: usize = 4;
+/// Time in which the writes that follow a Ready status are done.
+const AFTERMATH: Duration = Duration::from_secs(1);
 
 /// How a run ended.
 struct End {
@@ -51,11 +53,17 @@ async fn run(name: &str, what: &Disturbance) -> anyhow::Result<End> {
         let after_events = *after_events;
         proxy.rule(Matching::verbs(&["watch"]).of(resource), Nth::Only(1), Fault::CutWatch { after_events });
     }
-    let ended = end_after(&stage, &proxy, what);
+    let mut ended = end_after(&stage, &proxy, what);
     stage.install_example().await?;
     tokio::select! {
-        ready = stage.wait_until_ready() => drop(ready?),
-        Ok(()) = ended => was_disturbed = true,
+        ready = stage.wait_until_ready() => {
+            ready?;
+            // What is written after the release was called ready may be the write that ends it.
+            if matches!(what, Disturbance::EndAfter(_)) {
+                was_disturbed = matches!(tokio::time::timeout(AFTERMATH, &mut ended).await, Ok(Ok(())));
+            }
+        }
+        Ok(()) = &mut ended => was_disturbed = true,
     }
     if matches!(what, Disturbance::EndAfter(_)) && was_disturbed {
         stage.kill_operator().await;
@@ -64,7 +72,11 @@ async fn run(name: &str, what: &Disturbance) -> anyhow::Result<End> {
     stage.wait_until_ready().await?;
     stage.mark().await?;
     let end = collect(&stage, &proxy, mark, was_disturbed).await.with_context(|| format!("{what:?}"));
-    stage.stop_operator().await?;
+    match what {
+        // The write it waits for may be yet to come, so it may end by itself meanwhile.
+        Disturbance::EndAfter(_) if !was_disturbed => stage.kill_operator().await,
+        _ => stage.stop_operator().await?,
+    }
     end
 }
 

@@ -42,8 +42,7 @@ impl Run<'_> {
 
     fn is_gated_by_default(&self, rendered: &Rendered) -> bool {
         let object = &rendered.object;
-        rendered.is_hook
-            || matches!(object.kind(), "CustomResourceDefinition" | "Namespace")
+        matches!(object.kind(), "CustomResourceDefinition" | "Namespace")
             || (self.input.release.gates_all && has_rule(object))
     }
 

@@ -1,6 +1,8 @@
 //! Decisions over a small world that does what the steps say.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
 
+mod hooks;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use pintle_api::{LogTail, Query, Timestamp, watch::Adopt};
@@ -17,6 +19,7 @@ struct World {
     memory: Memory,
     answers: Answers,
     pools: Pools,
+    hooks: Vec<crate::Hook>,
     writes: Vec<String>,
 }
 
@@ -54,6 +57,10 @@ impl World {
     }
 
     fn decide(&self, states: &[StateInput]) -> Plan {
+        self.plan_with(states, decide, false)
+    }
+
+    fn plan_with(&self, states: &[StateInput], plan: fn(&Input<'_>) -> Plan, is_forced_out: bool) -> Plan {
         let release = Release {
             name: "simple-kmod".into(),
             namespace: "ns".into(),
@@ -64,11 +71,13 @@ impl World {
             adopt: Adopt::IfUnowned,
             gates_all: false,
             leaves_drift: false,
+            is_forced_out,
             timeout: None,
         };
-        decide(&Input {
+        plan(&Input {
             release: &release,
             states,
+            hooks: &self.hooks,
             pools: &self.pools,
             memory: &self.memory,
             answers: &self.answers,
@@ -103,18 +112,26 @@ impl World {
                     live.set("status", status.clone());
                 }
                 self.writes.push(format!("{:?} {}", apply.mode, live.reference()));
-                self.memory.know(Known {
-                    object: live.reference(),
-                    state: apply.state,
-                    pool: apply.pool,
-                    rendered: rendered_mark(&apply.object),
-                    fields: fields_mark(&live),
-                });
+                if apply.is_inventory {
+                    self.memory.know(Known {
+                        object: live.reference(),
+                        state: apply.state,
+                        pool: apply.pool,
+                        rendered: rendered_mark(&apply.object),
+                        fields: fields_mark(&live),
+                    });
+                }
                 self.put(live);
             }
             Step::Delete(delete) => {
                 self.writes.push(format!("{} {}", delete.reason, delete.target));
                 self.objects.remove(&delete.target);
+            }
+            Step::Release(target) => {
+                self.writes.push(format!("Release {target}"));
+                if let Some(live) = self.objects.get_mut(&target) {
+                    live.map_mut(&["metadata"]).remove("finalizers");
+                }
             }
             Step::Label { target, labels } => {
                 self.pools
@@ -137,7 +154,7 @@ fn object(api_version: &str, kind: &str, name: &str, annotations: Value) -> Rend
                      "annotations": annotations, "labels": {names::OWNER: OWNER}},
         "spec": {"selector": {"matchLabels": {"app": name}}}
     });
-    Rendered { object: Object::new(json).unwrap(), source: "templates/x.yaml".into(), is_hook: false }
+    Rendered { object: Object::new(json).unwrap(), source: "templates/x.yaml".into() }
 }
 
 fn state(name: &str, objects: Vec<Rendered>) -> StateInput {
@@ -373,6 +390,7 @@ fn a_release_goes_in_the_reverse_order_of_its_states() {
         adopt: Adopt::IfUnowned,
         gates_all: false,
         leaves_drift: false,
+        is_forced_out: false,
         timeout: None,
     };
     let mut gone = false;
@@ -380,6 +398,7 @@ fn a_release_goes_in_the_reverse_order_of_its_states() {
         let plan = crate::decide_removal(&Input {
             release: &release,
             states: &[],
+            hooks: &[],
             pools: &Pools::default(),
             memory: &world.memory,
             answers: &world.answers,

@@ -75,15 +75,7 @@ impl PoolView {
 
 /// One entry for a state, from its pools: the furthest behind decides the phase.
 pub(super) fn join(name: &str, pools: Vec<PoolView>) -> StateView {
-    let mut joined = StateView {
-        name: name.to_owned(),
-        phase: Phase::Ready,
-        ready: 0,
-        objects: 0,
-        deferred: 0,
-        blockers: Vec::new(),
-        kinds: Vec::new(),
-    };
+    let mut joined = StateView::new(name, Phase::Ready);
     for pool in pools {
         if urgency(pool.phase) > urgency(joined.phase) {
             joined.phase = pool.phase;

@@ -213,17 +213,16 @@ pub(crate) const ROWS: &[Row] = &[
     },
     Row {
         name: "chart-hook",
-        fault: "The chart has a Helm hook",
+        fault: "A Helm hook of the chart fails",
         condition: ERRORED,
         reason: "FailedToDeployChart",
-        blocker: "HookNotServed",
+        blocker: "HookFailed",
         says: &[
-            "steps/templates/1000-second.yaml",
-            "Job second is a Helm hook",
-            "take the annotation helm.sh/hook away",
+            "Job chart-hook/second: hook pre-install failed: the job failed",
+            "a new revision runs its hooks again",
         ],
-        stays: "the states before; of this state and those after nothing",
-        ends: "the hook goes",
+        stays: "the object of the hook, to be looked at; of the revision nothing is applied",
+        ends: "a chart or values whose hook succeeds, or that has none",
     },
     Row {
         name: "own-group",

@@ -49,7 +49,13 @@ async fn annotation_not_served() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn chart_hook() {
-    second_state_breaks("chart-hook").await;
+    let case = Case::begin("chart-hook").await;
+    case.start(Chart::with_fault("chart-hook")).await;
+    case.fails().await;
+    case.lacks(&["first", "second", "third"]).await;
+    case.install(Chart::steps()).await;
+    case.ready().await;
+    case.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,121 @@
+//! The way out of a release.
+
+use std::{sync::Arc, time::Duration};
+
+use pintle_api::{Facts, Timestamp, names};
+use pintle_plan::{Hook, Input, Plan, Pools, decide_removal};
+use pintle_plugin::Operation;
+
+use super::{PAUSE, PLANS, pause, remember};
+use crate::{
+    apply::{self, Progress},
+    context::{Context, Key},
+    front::Front,
+    memory,
+    plugins::Caller,
+    record, report,
+    report::Outcome,
+};
+
+/// Deletes what belongs to a release, states in reverse, and lets the owner go when all is gone.
+pub(super) async fn run(ctx: &Context, key: &Key, front: &Front) -> Option<Duration> {
+    let (stored, reads) = ctx.know(key, |facts| memory::observe(facts, &front.release)).await;
+    let mut saved = stored.found().unwrap_or_default();
+    let mut progress = Progress::new(saved.clone());
+    let hooks = recall(ctx, key, front, &mut progress).await;
+    for _ in 0..PLANS {
+        let now = Timestamp::now();
+        let look = |facts: &dyn Facts| think(front, &hooks, &progress, facts, now);
+        let (mut plan, mut seen) = ctx.know(key, look).await;
+        seen.extend(reads.clone());
+        ctx.watches.register(&key.holder(), &seen);
+        let steps = std::mem::take(&mut plan.steps);
+        progress.memory = plan.memory.clone();
+        if plan.is_gone {
+            return finish(ctx, key, front, &plan).await;
+        }
+        let has_refusals = !progress.answers.refusals.is_empty();
+        if steps.is_empty() || has_refusals {
+            let tries = ctx.ledger.count_try(key, has_refusals);
+            let revision = progress.memory.revision;
+            let outcome = Outcome { plan: &plan, chart: None, revision, tries, is_removal: true };
+            let told = report::run(ctx, key, front, &outcome).await;
+            let again = has_refusals.then(|| pause(tries));
+            return [told, again].into_iter().flatten().min();
+        }
+        if progress.memory.differs_for_good(&saved) {
+            // In a namespace that is going nothing can be stored, and no hook is begun there.
+            remember(ctx, front, &progress.memory).await;
+            saved = progress.memory.clone();
+        }
+        apply::run(ctx, &caller(ctx, key, front, now), steps, &mut progress).await;
+        if progress.lost_lead {
+            return None;
+        }
+    }
+    Some(PAUSE)
+}
+
+/// Hooks of the last revision. Its objects are remembered again where the memory was lost.
+async fn recall(ctx: &Context, key: &Key, front: &Front, progress: &mut Progress) -> Vec<Hook> {
+    let Some(record) = record::newest(ctx, key, front).await else { return Vec::new() };
+    if progress.memory.objects.is_empty() {
+        record::objects(&record).into_iter().for_each(|known| progress.memory.know(known));
+        progress.memory.revision = progress.memory.revision.max(record.version);
+    }
+    record::hooks(&record)
+}
+
+fn caller<'a>(ctx: &'a Context, key: &'a Key, front: &Front, now: Timestamp) -> Caller<'a> {
+    Caller {
+        ctx,
+        key,
+        owner: Arc::clone(&front.owner),
+        release: pintle_plugin::Release::default(),
+        operation: Operation::Delete,
+        own: Arc::default(),
+        values: Arc::default(),
+        now,
+    }
+}
+
+fn think(front: &Front, hooks: &[Hook], progress: &Progress, facts: &dyn Facts, now: Timestamp) -> Plan {
+    let pools = Pools::observe(facts, &front.node_selector()).found().unwrap_or_default();
+    decide_removal(&Input {
+        release: &front.release,
+        states: &[],
+        hooks,
+        pools: &pools,
+        memory: &progress.memory,
+        answers: &progress.answers,
+        facts,
+        before: &[],
+        now,
+    })
+}
+
+/// Nothing is left: the records of the release go, then the finalizers. An owner that stays, since it
+/// only asked for the removal, is told; without a memory it begins anew when it is managed again.
+async fn finish(ctx: &Context, key: &Key, front: &Front, plan: &Plan) -> Option<Duration> {
+    if let Err(err) = record::forget(ctx, key, front).await {
+        tracing::warn!(owner = %front.release.owner, label = err.label(), "could not delete the records of the release");
+        return Some(pause(ctx.ledger.count_try(key, true)));
+    }
+    if !front.owner.is_terminating() {
+        let outcome = Outcome { plan, chart: None, revision: 0, tries: 0, is_removal: true };
+        return report::run(ctx, key, front, &outcome).await;
+    }
+    let mut live = Arc::clone(&front.owner);
+    for finalizer in [front.finalizer(), names::SRO_FINALIZER_OLD] {
+        match ctx.writer.remove_finalizer(&live, finalizer).await {
+            Ok(Some(applied)) => live = applied.object,
+            Ok(None) => {}
+            Err(err) => {
+                tracing::debug!(owner = %front.release.owner, label = err.label(), "could not remove the finalizer");
+                return Some(pause(ctx.ledger.count_try(key, true)));
+            }
+        }
+    }
+    tracing::info!(owner = %front.release.owner, "the release is gone");
+    None
+}

@@ -1,0 +1,199 @@
+//! Plans and applies until nothing is left to do now, then reports.
+
+use std::{sync::Arc, time::Duration};
+
+use pintle_api::{Answer, Facts, Object, Record, Timestamp, Verdict};
+use pintle_plan::{Memory, Plan, Pools, Step};
+use pintle_plugin::Operation;
+use serde_json::Value;
+
+use super::{
+    PAUSE, PLANS, denied,
+    look::{Look, Thought, prepare_seed},
+    pause, remember,
+};
+use crate::{
+    apply::{self, Progress},
+    charts::Loaded,
+    context::{Context, Key},
+    front::{Front, FrontKind},
+    memory,
+    plugins::{Caller, LOADING},
+    record,
+    render::Objects,
+    report,
+    report::Outcome,
+};
+
+/// What a pass ends with: when the release wants to be looked at again, and a word for metrics.
+type End = (Option<Duration>, &'static str);
+
+/// A release on its way through one pass.
+struct Settling<'a> {
+    ctx: &'a Context,
+    key: &'a Key,
+    front: &'a Front,
+    chart: &'a Arc<Loaded>,
+    /// What was read before the first plan.
+    watched: Record,
+    /// The memory as it is stored.
+    saved: Memory,
+    progress: Progress,
+}
+
+/// Plans and applies until nothing is left to do now, then reports.
+pub(super) async fn run(
+    ctx: &Context,
+    key: &Key,
+    front: &Front,
+    chart: &Arc<Loaded>,
+    fetched: Record,
+) -> End {
+    let mut front = front.clone();
+    front.release.chart_digest.clone_from(&chart.chart.digest);
+    let (stored, mut watched) = ctx.know(key, |facts| memory::observe(facts, &front.release)).await;
+    let stored = match stored {
+        Answer::Found(memory) => memory,
+        Answer::Denied(why) => return (denied(ctx, key, &front, watched, &why).await, "memory"),
+        _ => return (Some(PAUSE), "memory"),
+    };
+    if let FrontKind::SpecialResource(_) = front.kind {
+        let (pools, reads) = ctx.know(key, |facts| Pools::observe(facts, &front.node_selector())).await;
+        if let Answer::Denied(why) = pools {
+            return (denied(ctx, key, &front, reads, &why).await, "nodes");
+        }
+    }
+    watched.extend(fetched);
+    let mut progress = Progress::new(stored.clone());
+    prepare_seed(&mut progress.memory, &front);
+    Settling { ctx, key, front: &front, chart, watched, saved: stored, progress }.run().await
+}
+
+// === impl Settling ===
+
+impl Settling<'_> {
+    async fn run(mut self) -> End {
+        let mut last = None;
+        for _ in 0..PLANS {
+            let now = Timestamp::now();
+            let Thought { mut plan, objects } = self.think(now).await;
+            let steps = std::mem::take(&mut plan.steps);
+            self.progress.memory = plan.memory.clone();
+            let is_stored = self.store_first(&steps, &objects).await;
+            let is_idle = steps.is_empty();
+            last = Some(plan);
+            if is_idle || !is_stored {
+                break;
+            }
+            self.apply(steps, &objects, now).await;
+            if self.progress.lost_lead {
+                return (None, "standby");
+            }
+        }
+        let Some(plan) = last else { return (Some(PAUSE), "stuck") };
+        if self.progress.memory != self.saved {
+            remember(self.ctx, self.front, &self.progress.memory).await;
+        }
+        record::conclude(self.ctx, self.key, self.front, &self.progress.memory, &plan.verdict).await;
+        self.conclude(&plan).await
+    }
+
+    /// Looks at the world and decides. What was read wakes the release from now on.
+    async fn think(&self, now: Timestamp) -> Thought {
+        let look = Look {
+            ctx: self.ctx,
+            key: self.key,
+            front: self.front,
+            chart: self.chart,
+            progress: &self.progress,
+            now,
+        };
+        let (thought, reads) = self.ctx.know(self.key, |facts: &dyn Facts| look.think(facts)).await;
+        let mut seen = self.watched.clone();
+        seen.extend(reads);
+        seen.extend(self.progress.reads.clone());
+        self.ctx.watches.register(&self.key.holder(), &seen);
+        thought
+    }
+
+    /// What must survive a crash is stored before the steps that follow from it. The memory lies in the
+    /// release's namespace, so that comes first.
+    async fn store_first(&mut self, steps: &[Step], objects: &Objects) -> bool {
+        let has_namespace = !steps.iter().any(|step| matches!(step, Step::CreateNamespace(_)));
+        if !has_namespace || !self.progress.memory.differs_for_good(&self.saved) {
+            return true;
+        }
+        if !remember(self.ctx, self.front, &self.progress.memory).await {
+            return false;
+        }
+        self.saved = self.progress.memory.clone();
+        record::pending(self.ctx, self.key, self.front, self.chart, &self.saved, objects).await;
+        true
+    }
+
+    async fn apply(&mut self, steps: Vec<Step>, objects: &Objects, now: Timestamp) {
+        let revision = self.progress.memory.revision;
+        let caller = Caller {
+            ctx: self.ctx,
+            key: self.key,
+            owner: Arc::clone(&self.front.owner),
+            release: pintle_plugin::Release {
+                name: self.front.release.name.clone(),
+                namespace: self.front.release.namespace.clone(),
+                chart: self.chart.chart.name().to_owned(),
+                chart_version: self.chart.chart.metadata.version.clone(),
+                revision,
+            },
+            operation: if revision > 1 { Operation::Upgrade } else { Operation::Install },
+            own: Arc::new(objects.all().map(|rendered| rendered.object.reference()).collect()),
+            values: Arc::new(Value::Object(self.front.user_values())),
+            now,
+        };
+        let begun = tokio::time::Instant::now();
+        self.ctx.ledger.with(self.key, |entry| *entry.first_write_at.get_or_insert(begun));
+        apply::run(self.ctx, &caller, steps, &mut self.progress).await;
+    }
+
+    async fn conclude(&self, plan: &Plan) -> End {
+        // After a restart plugins come a moment later than releases: what was ready is not called anything
+        // else before it was judged. The end of the loading wakes the release.
+        if is_loading(&self.progress) && was_ready(&self.front.owner) {
+            return (None, "loading");
+        }
+        let has_refusals = !self.progress.answers.refusals.is_empty();
+        let failed = has_refusals || matches!(plan.verdict, Verdict::Transient(_));
+        let tries = self.ctx.ledger.count_try(self.key, failed);
+        let outcome = Outcome {
+            plan,
+            chart: Some(&self.chart.chart),
+            revision: self.progress.memory.revision,
+            tries,
+            is_removal: false,
+        };
+        let told = report::run(self.ctx, self.key, self.front, &outcome).await;
+        let result = match plan.verdict {
+            Verdict::Ready => "ready",
+            Verdict::Pending(_) => "pending",
+            Verdict::Transient(_) => "transient",
+            Verdict::Fatal(_) => "fatal",
+        };
+        let again = [plan.recheck, failed.then(|| pause(tries)), told].into_iter().flatten().min();
+        (again, result)
+    }
+}
+
+fn is_loading(progress: &Progress) -> bool {
+    let mut blockers = progress.answers.calls.values().flat_map(|answer| answer.verdict.blockers());
+    blockers.any(|blocker| blocker.reason == LOADING)
+}
+
+/// The owner's status says that it is ready, and is of its present generation.
+fn was_ready(owner: &Object) -> bool {
+    let number = |pointer: &str| owner.at(pointer).and_then(Value::as_i64);
+    let conditions = owner.at("/status/conditions").and_then(Value::as_array);
+    let is_ready = conditions.into_iter().flatten().any(|condition| {
+        let text = |field: &str| condition.get(field).and_then(Value::as_str);
+        text("type") == Some("Ready") && text("status") == Some("True")
+    });
+    is_ready && number("/status/observedGeneration") == number("/metadata/generation")
+}
