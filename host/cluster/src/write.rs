@@ -7,6 +7,7 @@ mod event;
 mod finalizer;
 pub(crate) mod record;
 mod status;
+mod unknown;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -25,6 +26,8 @@ use crate::{
     read::Caches,
 };
 
+/// Fields that are dropped from one object at most; one that has more is of another kind.
+const MAX_DROPPED: usize = 32;
 const APPLY: &str = "application/apply-patch+yaml";
 const MERGE: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
@@ -166,19 +169,29 @@ impl Writer {
     pub async fn apply(&self, object: &Object, how: &Apply) -> Result<Applied, ApiError> {
         let manager = how.manager.as_deref().unwrap_or(names::MANAGER);
         let target = object.reference();
-        let body = apply_body(object, &how.expect);
-        let query = |path: String| {
-            let force = if how.force { "true" } else { "false" };
-            Query::new(&path)
-                .with("fieldManager", manager)
-                .with("force", force)
-                .with("fieldValidation", "Warn")
-                .patch(APPLY, &body)
-        };
+        let mut body = apply_body(object, &how.expect);
         let served = self.served(Verb::Patch, &target)?;
         let path = item_path(&served, Verb::Patch, &target)?;
-        let reply = self.send(Verb::Patch, &target, &served.resource(), query(path)).await?;
-        self.applied(Verb::Patch, &target, &reply, manager)
+        let mut dropped = Vec::new();
+        loop {
+            let query = Query::new(&path)
+                .with("fieldManager", manager)
+                .with("force", if how.force { "true" } else { "false" })
+                .with("fieldValidation", "Warn");
+            let request = query.patch(APPLY, &body);
+            match self.send(Verb::Patch, &target, &served.resource(), request).await {
+                Ok(reply) => {
+                    let mut applied = self.applied(Verb::Patch, &target, &reply, manager)?;
+                    applied.warnings.append(&mut dropped);
+                    return Ok(applied);
+                }
+                Err(err) if dropped.len() < MAX_DROPPED => match unknown::drop_from(&mut body, &err) {
+                    Some(mut warnings) => dropped.append(&mut warnings),
+                    None => return Err(err),
+                },
+                Err(err) => return Err(err),
+            }
+        }
     }
 
     /// POST of a new object; `generateName` is taken as it is.

@@ -89,6 +89,7 @@ pub fn dress(dress: &Dress<'_>, mut object: Object, is_namespaced: bool) -> Resu
         }
         select_nodes(&mut object, node_selector);
     }
+    crate::normal::normalize(&mut object);
     mark_ownership(dress, &mut object, is_namespaced);
     if matches!(dress.flavor, Flavor::SpecialResource { .. }) {
         let hash = fnv1a(crate::rendered_mark(&object).as_bytes());

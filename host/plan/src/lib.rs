@@ -11,6 +11,7 @@ mod dress;
 mod gate;
 mod hook;
 mod memory;
+mod normal;
 mod outcome;
 mod pool;
 mod ready;

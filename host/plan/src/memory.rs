@@ -45,9 +45,9 @@ pub struct Memory {
     /// Applied objects, by the text of their reference.
     #[serde(default)]
     pub objects: BTreeMap<String, Known>,
-    /// Pools by key, and when a node of theirs was last seen.
-    #[serde(default)]
-    pub pools: BTreeMap<String, Timestamp>,
+    /// Pools whose last node left, by key, and when that was seen.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_pools: BTreeMap<String, Timestamp>,
     /// Runs of hooks, of the revision in use and of those that left something behind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookRun>,
@@ -166,12 +166,12 @@ impl Memory {
         runs.find(|run| run.revision == revision && run.event == event && run.object == *object)
     }
 
-    /// True when what must survive a crash differs. Marks of objects and times at which nodes were
-    /// seen need not: they are found again at the price of a request.
+    /// True when what must survive a crash differs. Marks of objects need not: they are found again at the
+    /// price of a request.
     #[must_use]
     pub fn differs_for_good(&self, other: &Self) -> bool {
         let lasting = |memory: &Self| {
-            let keys: Vec<_> = memory.pools.keys().cloned().collect();
+            let keys: Vec<_> = memory.left_pools.keys().cloned().collect();
             (
                 (memory.seed.clone(), memory.time, memory.revision, memory.revision_mark.clone()),
                 (memory.passes.clone(), memory.demands.clone(), memory.hooks.clone(), keys),

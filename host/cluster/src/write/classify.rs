@@ -59,7 +59,7 @@ fn of_status(status: &Status, target: &ObjectRef, account: &str) -> Option<Cause
         500 if message.contains("failed calling webhook") => Some(Cause::Webhook(message.to_owned())),
         // A server-side apply is refused with 500 where the object does not fit the schema.
         500 if message.contains("failed to create typed patch object") => {
-            Some(Cause::Invalid(vec![untyped(message)]))
+            Some(Cause::Invalid(untyped(message)))
         }
         504 if status.reason == "Timeout" => Some(Cause::OutcomeUnknown(None)),
         _ => None,
@@ -159,11 +159,16 @@ fn invalid(status: &Status) -> Cause {
     if frozen.is_empty() { Cause::Invalid(fields) } else { Cause::Immutable(frozen) }
 }
 
-/// Reads `failed to create typed patch object (n/d; apps/v1, Kind=Deployment): .spec.x: field not declared`.
-fn untyped(message: &str) -> InvalidField {
+/// Reads `failed to create typed patch object (n/d; apps/v1, Kind=Deployment): .spec.x: field not declared`,
+/// and the list of such lines after `errors:`.
+fn untyped(message: &str) -> Vec<InvalidField> {
     let said = message.split_once("): ").map_or(message, |(_, said)| said);
-    let (path, text) = said.split_once(": ").filter(|(path, _)| path.starts_with('.')).unwrap_or(("", said));
-    InvalidField { path: path.trim_start_matches('.').to_owned(), message: text.to_owned() }
+    let field = |line: &str| {
+        let (path, text) = line.trim().split_once(": ").filter(|(path, _)| path.starts_with('.'))?;
+        Some(InvalidField { path: path.trim_start_matches('.').to_owned(), message: text.to_owned() })
+    };
+    let lines = said.strip_prefix("errors:").unwrap_or(said).lines().filter(|line| !line.trim().is_empty());
+    lines.map(field).collect::<Option<Vec<_>>>().unwrap_or_else(|| vec![whole(said)])
 }
 
 fn whole(message: &str) -> InvalidField {

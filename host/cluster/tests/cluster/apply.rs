@@ -218,4 +218,17 @@ async fn the_server_warns_of_fields_it_drops() {
     map.set("surprise", json!(1));
     let created = world.writer.create(&map).await.unwrap();
     assert_eq!(created.warnings, ["unknown field \"surprise\""]);
+    // A server-side apply refuses what any other write drops; a chart must not stand still for it.
+    let mut pod = Object::default_of("v1", "Pod", "p");
+    pod.map_mut(&["metadata"]).insert("namespace".into(), json!("warnings"));
+    let container =
+        json!({"name": "c", "image": "i", "surprise": 1, "ports": [{"containerPort": 1, "odd": 2}]});
+    pod.set("spec", json!({"containers": [container], "unknown": {"deep": true}}));
+    let applied = world.writer.apply(&pod, &Apply::default()).await.unwrap();
+    let mut warnings = applied.warnings.clone();
+    warnings.sort();
+    let named = ["spec.containers[name=\"c\"]", "spec.unknown"];
+    assert!(named.iter().all(|path| warnings.iter().any(|warning| warning.contains(path))), "{warnings:?}");
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    assert_eq!(applied.object.at("/spec/unknown"), None);
 }

@@ -1,11 +1,14 @@
 //! Objects that left the chart.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use pintle_api::{Answer, Gvk, Object, ObjectRef, Query, names};
 
 use super::Run;
 use crate::{Delete, Known, PoolInput, StateInput, Step, dress::IN_STATE};
+
+/// How long the objects of a pool stay after its last node left.
+const LINGER: Duration = Duration::from_secs(600);
 
 impl Run<'_> {
     /// Finds what carries the owner's mark in the cluster, so that a lost memory orphans nothing. One
@@ -47,19 +50,43 @@ impl Run<'_> {
         left.into_iter().for_each(|known| self.prune_one(&known));
     }
 
-    /// What states and pools applied that are gone themselves goes once everything else is ready.
+    /// What states and pools applied that are gone themselves goes once everything else is ready. A pool
+    /// has ten minutes to come back: its nodes may only be away for an upgrade.
     pub(super) fn prune_leftovers(&mut self) {
+        let states = self.input.states;
+        let is_there =
+            |key: &str| states.iter().any(|state| state.pools.iter().any(|pool| pool.pool == *key));
+        self.memory.left_pools.retain(|key, _| !is_there(key));
         if self.has_fault || !self.held.is_empty() {
             return;
         }
-        let states = self.input.states;
         let left = self.known_where(|known| {
             !states.iter().any(|state| {
                 state.name == known.state && state.pools.iter().any(|pool| pool.pool == known.pool)
             })
         });
-        left.into_iter().for_each(|known| self.prune_one(&known));
+        for known in left {
+            if states.iter().all(|state| state.name != known.state) || self.has_stayed_away(&known.pool) {
+                self.prune_one(&known);
+            }
+        }
+        let known: BTreeSet<_> = self.memory.objects.values().map(|known| known.pool.clone()).collect();
+        self.memory.left_pools.retain(|key, _| known.contains(key));
         self.memory.passes.retain(|pass| states.iter().any(|state| state.name == pass.state));
+    }
+
+    /// True once the last node of a pool has been away for long enough.
+    fn has_stayed_away(&mut self, pool: &str) -> bool {
+        if pool.is_empty() {
+            return true;
+        }
+        let now = self.input.now;
+        let since = *self.memory.left_pools.entry(pool.to_owned()).or_insert(now);
+        let left = LINGER.saturating_sub(now.duration_since(since).try_into().unwrap_or_default());
+        if !left.is_zero() {
+            self.wake_within(left);
+        }
+        left.is_zero()
     }
 
     fn known_where(&self, fits: impl Fn(&Known) -> bool) -> Vec<Known> {

@@ -20,6 +20,7 @@ struct World {
     answers: Answers,
     pools: Pools,
     hooks: Vec<crate::Hook>,
+    now: Timestamp,
     writes: Vec<String>,
 }
 
@@ -83,7 +84,7 @@ impl World {
             answers: &self.answers,
             facts: self,
             before: &[],
-            now: Timestamp::UNIX_EPOCH,
+            now: self.now,
         })
     }
 
@@ -422,6 +423,33 @@ fn a_state_per_pool_waits_for_nodes_and_deletes_nothing_without_them() {
     let plan = world.settle(&states);
     assert_eq!(plan.states[0].blockers[0].reason, "NoMatchingNodes");
     assert_eq!(world.writes, ["Create ConfigMap ns/a"]);
+}
+
+#[test]
+fn a_pool_whose_nodes_left_keeps_its_objects_for_ten_minutes() {
+    let pool = |key: &str| {
+        let objects = Ok(vec![object("v1", "ConfigMap", key, json!({}))]);
+        PoolInput { pool: key.into(), nodes: vec![format!("node-{key}")], objects }
+    };
+    let of = |pools: &[&str]| {
+        let pools = pools.iter().map(|key| pool(key)).collect();
+        [StateInput { name: "0000-a".into(), label: String::new(), pools }]
+    };
+    let mut world = World::new();
+    world.settle(&of(&["old", "new"]));
+    world.writes.clear();
+    let plan = world.settle(&of(&["new"]));
+    assert_eq!(plan.recheck, Some(Duration::from_secs(600)));
+    // Its nodes come back, as after an upgrade: the time begins anew.
+    world.now += Duration::from_secs(599);
+    world.settle(&of(&["old", "new"]));
+    world.now += Duration::from_secs(100);
+    world.settle(&of(&["new"]));
+    assert!(world.writes.is_empty(), "{:?}", world.writes);
+    world.now += Duration::from_secs(600);
+    world.settle(&of(&["new"]));
+    assert_eq!(world.writes, ["Pruned ConfigMap ns/old"]);
+    assert!(world.memory.left_pools.is_empty());
 }
 
 #[test]
