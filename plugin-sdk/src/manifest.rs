@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::config::{Field, schema};
+
 /// Name, version, and what the plugin must be granted. The administrator is shown it; only grants
 /// give.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +15,10 @@ pub struct Manifest {
     args_schema: Option<String>,
     reads: Vec<ReadAccess>,
     logs: Vec<LogAccess>,
+    objects: Vec<ObjectAccess>,
+    parts: Vec<ObjectAccess>,
+    actions: Vec<(Vec<String>, ObjectAccess)>,
+    images: Vec<String>,
     reasons: Vec<String>,
     applied_fields: Vec<String>,
 }
@@ -30,6 +36,15 @@ pub struct ReadAccess {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogAccess {
     namespaces: Vec<String>,
+}
+
+/// Kinds that a plugin returns to be made or changed, or to have something done to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectAccess {
+    group: String,
+    kind: String,
+    namespaces: Vec<String>,
+    fields: Vec<String>,
 }
 
 // === impl Manifest ===
@@ -61,6 +76,18 @@ impl Manifest {
         self
     }
 
+    /// The config's schema, from its type.
+    #[must_use]
+    pub fn config<C: Field>(self) -> Self {
+        self.config_schema(&schema::<C>())
+    }
+
+    /// The schema of the arguments in annotations, from their type.
+    #[must_use]
+    pub fn args<A: Field>(self) -> Self {
+        self.args_schema(&schema::<A>())
+    }
+
     /// Needs to read objects besides those of the release.
     #[must_use]
     pub fn reads(mut self, access: ReadAccess) -> Self {
@@ -72,6 +99,34 @@ impl Manifest {
     #[must_use]
     pub fn reads_logs(mut self, access: LogAccess) -> Self {
         self.logs.push(access);
+        self
+    }
+
+    /// Returns objects of a kind, to be made and kept.
+    #[must_use]
+    pub fn makes(mut self, access: ObjectAccess) -> Self {
+        self.objects.push(access);
+        self
+    }
+
+    /// Sets fields of objects of others.
+    #[must_use]
+    pub fn changes(mut self, access: ObjectAccess) -> Self {
+        self.parts.push(access);
+        self
+    }
+
+    /// Asks the host to do something to objects: `evict`, `cordon`, `uncordon`, `delete`, `restart`.
+    #[must_use]
+    pub fn does<'a>(mut self, verbs: impl IntoIterator<Item = &'a str>, to: ObjectAccess) -> Self {
+        self.actions.push((verbs.into_iter().map(str::to_owned).collect(), to));
+        self
+    }
+
+    /// Looks images up whose references match a pattern; `*` stands for anything.
+    #[must_use]
+    pub fn resolves(mut self, pattern: &str) -> Self {
+        self.images.push(pattern.to_owned());
         self
     }
 
@@ -106,7 +161,14 @@ impl Manifest {
         }
         let reads = joined(&self.reads, ReadAccess::to_json);
         let logs = joined(&self.logs, LogAccess::to_json);
-        json.push_str(&format!(",\"needs\":{{\"read\":{reads},\"logs\":{logs}}}"));
+        let objects = joined(&self.objects, ObjectAccess::to_json);
+        let parts = joined(&self.parts, ObjectAccess::to_json);
+        let actions = joined(&self.actions, |(verbs, to)| {
+            format!("{{\"verbs\":{},{}", list(verbs), to.to_json().trim_start_matches('{'))
+        });
+        let images = list(&self.images);
+        json.push_str(&format!(",\"needs\":{{\"read\":{reads},\"logs\":{logs},\"objects\":{objects}"));
+        json.push_str(&format!(",\"parts\":{parts},\"actions\":{actions},\"images\":{images}}}"));
         json.push_str(&format!(",\"reasons\":{}", list(&self.reasons)));
         json.push_str(&format!(",\"appliedFields\":{}}}", list(&self.applied_fields)));
         json
@@ -159,6 +221,41 @@ impl LogAccess {
     }
 }
 
+// === impl ObjectAccess ===
+
+impl ObjectAccess {
+    /// A kind; the group of the core API is empty.
+    #[must_use]
+    pub fn to(group: &str, kind: &str) -> Self {
+        Self { group: group.to_owned(), kind: kind.to_owned(), ..Self::default() }
+    }
+
+    /// Only in the namespace of the release.
+    #[must_use]
+    pub fn in_release(mut self) -> Self {
+        self.namespaces = vec!["$release".to_owned()];
+        self
+    }
+
+    /// Only these fields.
+    #[must_use]
+    pub fn fields(mut self, fields: &[&str]) -> Self {
+        self.fields = fields.iter().copied().map(str::to_owned).collect();
+        self
+    }
+
+    fn to_json(&self) -> String {
+        let Self { group, kind, namespaces, fields } = self;
+        let mut json = format!("{{\"apiGroups\":[{}],\"kinds\":[{}]", quoted(group), quoted(kind));
+        for (key, texts) in [("namespaces", namespaces), ("fields", fields)] {
+            if !texts.is_empty() {
+                json.push_str(&format!(",\"{key}\":{}", list(texts)));
+            }
+        }
+        json + "}"
+    }
+}
+
 fn list(texts: &[String]) -> String {
     joined(texts, |text| quoted(text))
 }
@@ -168,7 +265,8 @@ fn joined<T>(items: &[T], to_json: impl Fn(&T) -> String) -> String {
     format!("[{}]", items.join(","))
 }
 
-fn quoted(text: &str) -> String {
+/// Text as JSON.
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in text.chars() {
         match letter {
@@ -195,13 +293,22 @@ mod tests {
             .config_schema(r#"{"type": "object"}"#)
             .reads(ReadAccess::to("apps", "DaemonSet").in_release().fields(&["status"]))
             .reads_logs(LogAccess::in_release())
+            .makes(ObjectAccess::to("batch", "Job").in_release())
+            .changes(ObjectAccess::to("", "Node").fields(&["metadata.labels.a"]))
+            .does(["delete", "evict"], ObjectAccess::to("", "Pod").in_release())
+            .resolves("registry.example/*")
             .reasons(["A", "B"])
             .looks_at(["status"]);
         let expected = json!({"manifest": "pintle.dev/manifest/v1", "name": "n\"\\\n", "version": "0.1.0",
             "description": "ä\u{1}", "configSchema": {"type": "object"}, "needs": {
                 "read": [{"apiGroups": ["apps"], "kinds": ["DaemonSet"], "namespaces": ["$release"],
                     "fields": ["status"]}],
-                "logs": [{"namespaces": ["$release"]}]},
+                "logs": [{"namespaces": ["$release"]}],
+                "objects": [{"apiGroups": ["batch"], "kinds": ["Job"], "namespaces": ["$release"]}],
+                "parts": [{"apiGroups": [""], "kinds": ["Node"], "fields": ["metadata.labels.a"]}],
+                "actions": [{"verbs": ["delete", "evict"], "apiGroups": [""], "kinds": ["Pod"],
+                    "namespaces": ["$release"]}],
+                "images": ["registry.example/*"]},
             "reasons": ["A", "B"], "appliedFields": ["status"]});
         assert_eq!(serde_json::from_str::<Value>(&manifest.to_json()).unwrap(), expected);
     }
