@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::manifest::quoted;
+use crate::manifest::{put_letter, put_quoted};
 
 /// A type that may stand in a config: it has a schema, and a value of it can be written as JSON.
 pub trait Field {
-    /// The inside of its JSON Schema object, as `"type":"string"`.
-    fn schema() -> String;
+    /// Appends the inside of its JSON Schema object, as `"type":"string"`.
+    fn schema(json: &mut String);
 
-    /// The value as JSON; `null` is not shown as a default.
-    fn json(&self) -> String;
+    /// Appends the value as JSON; `null` is not shown as a default.
+    fn json(&self, json: &mut String);
 }
 
 /// The config of a plugin that has none.
@@ -23,7 +23,10 @@ pub struct NoConfig {}
 /// The whole JSON Schema (2020-12) of a config.
 #[must_use]
 pub fn schema<C: Field>() -> String {
-    format!("{{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",{}}}", C::schema())
+    let mut json = String::from("{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",");
+    C::schema(&mut json);
+    json.push('}');
+    json
 }
 
 /// Makes a config: a struct whose fields have defaults and sentences, read from JSON with `camelCase`
@@ -84,25 +87,31 @@ macro_rules! config {
         }
 
         impl $crate::config::Field for $name {
-            fn schema() -> String {
+            fn schema(json: &mut String) {
                 let default = Self::default();
-                let fields = [$(
-                    $crate::config::property(
-                        stringify!($field),
-                        concat!($($says),*),
-                        <$type as $crate::config::Field>::schema(),
-                        concat!($($(",\"", $key, "\":", stringify!($value)),+)?),
-                        $crate::config::Field::json(&default.$field),
-                    ),
-                )*];
-                $crate::config::object(&fields)
+                $crate::config::begin_schema(json);
+                $(
+                    $crate::config::begin_property(json, stringify!($field), concat!($($says),*));
+                    $crate::config::comma(json);
+                    <$type as $crate::config::Field>::schema(json);
+                    $($(
+                        $crate::config::comma(json);
+                        json.push_str(concat!("\"", $key, "\":", stringify!($value)));
+                    )+)?
+                    $crate::config::comma(json);
+                    $crate::config::put_value(json, "default", &default.$field);
+                    json.push('}');
+                )*
+                json.push('}');
             }
 
-            fn json(&self) -> String {
-                let fields = [$(
-                    (stringify!($field), $crate::config::Field::json(&self.$field)),
-                )*];
-                $crate::config::values(&fields)
+            fn json(&self, json: &mut String) {
+                json.push('{');
+                $(
+                    $crate::config::comma(json);
+                    $crate::config::put_value(json, stringify!($field), &self.$field);
+                )*
+                json.push('}');
             }
         }
     };
@@ -126,165 +135,204 @@ macro_rules! config {
         }
 
         impl $crate::config::Field for $name {
-            fn schema() -> String {
-                $crate::config::words(&[stringify!($first) $(, stringify!($word))*])
+            fn schema(json: &mut String) {
+                $crate::config::put_words(json, &[stringify!($first) $(, stringify!($word))*]);
             }
 
-            fn json(&self) -> String {
+            fn json(&self, json: &mut String) {
                 let word = match self {
                     Self::$first => stringify!($first),
                     $(Self::$word => stringify!($word),)*
                 };
-                $crate::config::word(word)
+                $crate::config::put_word(json, word);
             }
         }
     };
 }
 pub use crate::config;
 
-/// One property of an object's schema.
+/// The first lines of an object's schema.
 #[doc(hidden)]
-#[must_use]
-pub fn property(field: &str, says: &str, schema: String, more: &str, default: String) -> String {
-    let mut parts = Vec::new();
+pub fn begin_schema(json: &mut String) {
+    json.push_str("\"type\":\"object\",\"additionalProperties\":false,\"properties\":{");
+}
+
+/// The name of a property, and what is said about it.
+#[doc(hidden)]
+#[inline(never)]
+pub fn begin_property(json: &mut String, field: &str, says: &str) {
+    comma(json);
+    put_camel(json, field);
+    json.push('{');
     if !says.is_empty() {
-        parts.push(format!("\"description\":{}", quoted(says.trim())));
+        json.push_str("\"description\":");
+        put_quoted(json, says.trim());
     }
-    if !schema.is_empty() {
-        parts.push(schema);
-    }
-    if !more.is_empty() {
-        parts.push(more.trim_start_matches(',').to_owned());
-    }
-    if default != "null" {
-        parts.push(format!("\"default\":{default}"));
-    }
-    format!("{}:{{{}}}", quoted(&camel(field)), parts.join(","))
 }
 
-/// The schema of an object.
+/// Separates from what is before, if anything is.
 #[doc(hidden)]
-#[must_use]
-pub fn object(properties: &[String]) -> String {
-    let properties = properties.join(",");
-    format!("\"type\":\"object\",\"additionalProperties\":false,\"properties\":{{{properties}}}")
+#[inline(never)]
+pub fn comma(json: &mut String) {
+    if !json.ends_with(['{', '[', ',']) {
+        json.push(',');
+    }
 }
 
-/// The JSON of an object; what has no default is left out.
+/// A named value; nothing, also no comma before it, when it is `null`.
 #[doc(hidden)]
-#[must_use]
-pub fn values(fields: &[(&str, String)]) -> String {
-    let known = fields.iter().filter(|(_, json)| json != "null");
-    let fields: Vec<String> = known.map(|(field, json)| format!("\"{}\":{json}", camel(field))).collect();
-    format!("{{{}}}", fields.join(","))
+pub fn put_value<T: Field>(json: &mut String, field: &str, value: &T) {
+    let begin = json.len();
+    put_camel(json, field);
+    let end = json.len();
+    value.json(json);
+    take_back_null(json, begin, end);
+}
+
+#[inline(never)]
+fn take_back_null(json: &mut String, begin: usize, end: usize) {
+    if json.get(end..) == Some("null") {
+        json.truncate(begin);
+        if json.ends_with(',') {
+            json.pop();
+        }
+    }
 }
 
 /// The schema of an enum.
 #[doc(hidden)]
-#[must_use]
-pub fn words(all: &[&str]) -> String {
-    let all: Vec<String> = all.iter().map(|one| word(one)).collect();
-    format!("\"enum\":[{}]", all.join(","))
+pub fn put_words(json: &mut String, all: &[&str]) {
+    json.push_str("\"enum\":[");
+    for word in all {
+        comma(json);
+        put_word(json, word);
+    }
+    json.push(']');
 }
 
 /// The JSON of an enum: its word begins in lower case.
 #[doc(hidden)]
-#[must_use]
-pub fn word(variant: &str) -> String {
-    let mut letters = variant.chars();
-    let first = letters.next().map(|letter| letter.to_ascii_lowercase());
-    quoted(&first.into_iter().chain(letters).collect::<String>())
+#[inline(never)]
+pub fn put_word(json: &mut String, variant: &str) {
+    json.push('"');
+    for (at, letter) in variant.chars().enumerate() {
+        put_letter(json, if at == 0 { letter.to_ascii_lowercase() } else { letter });
+    }
+    json.push('"');
 }
 
-/// `empty_is_ready` as `emptyIsReady`.
-fn camel(field: &str) -> String {
-    let mut camel = String::new();
+/// The name of a property: `empty_is_ready` as `"emptyIsReady":`.
+#[inline(never)]
+fn put_camel(json: &mut String, field: &str) {
+    json.push('"');
     let mut is_next = false;
     for letter in field.chars() {
-        match (letter, is_next) {
-            ('_', _) => is_next = true,
-            (letter, true) => {
-                camel.push(letter.to_ascii_uppercase());
-                is_next = false;
-            }
-            (letter, false) => camel.push(letter),
+        if letter != '_' {
+            put_letter(json, if is_next { letter.to_ascii_uppercase() } else { letter });
         }
+        is_next = letter == '_';
     }
-    camel
+    json.push_str("\":");
 }
 
 impl Field for NoConfig {
-    fn schema() -> String {
-        object(&[])
+    fn schema(json: &mut String) {
+        begin_schema(json);
+        json.push('}');
     }
 
-    fn json(&self) -> String {
-        values(&[])
+    fn json(&self, json: &mut String) {
+        json.push_str("{}");
     }
 }
 
 macro_rules! is_plain {
     ($($type:ty: $schema:literal),+) => {$(
         impl Field for $type {
-            fn schema() -> String {
-                $schema.to_owned()
+            fn schema(json: &mut String) {
+                json.push_str($schema);
             }
 
-            fn json(&self) -> String {
-                self.to_string()
+            fn json(&self, json: &mut String) {
+                json.push_str(&self.to_string());
             }
         }
     )+};
 }
 is_plain!(
-    bool: "\"type\":\"boolean\"",
     u8: "\"type\":\"integer\"",
     u32: "\"type\":\"integer\"",
     u64: "\"type\":\"integer\"",
     i64: "\"type\":\"integer\"",
-    Value: ""
+    Value: "\"type\":[\"object\",\"array\",\"string\",\"number\",\"boolean\",\"null\"]"
 );
 
-impl Field for String {
-    fn schema() -> String {
-        "\"type\":\"string\"".to_owned()
+impl Field for bool {
+    fn schema(json: &mut String) {
+        json.push_str("\"type\":\"boolean\"");
     }
 
-    fn json(&self) -> String {
-        quoted(self)
+    fn json(&self, json: &mut String) {
+        json.push_str(if *self { "true" } else { "false" });
+    }
+}
+
+impl Field for String {
+    fn schema(json: &mut String) {
+        json.push_str("\"type\":\"string\"");
+    }
+
+    fn json(&self, json: &mut String) {
+        put_quoted(json, self);
     }
 }
 
 impl<T: Field> Field for Option<T> {
-    fn schema() -> String {
-        T::schema()
+    fn schema(json: &mut String) {
+        T::schema(json);
     }
 
-    fn json(&self) -> String {
-        self.as_ref().map_or_else(|| "null".to_owned(), Field::json)
+    fn json(&self, json: &mut String) {
+        match self {
+            Some(value) => value.json(json),
+            None => json.push_str("null"),
+        }
     }
 }
 
 impl<T: Field> Field for Vec<T> {
-    fn schema() -> String {
-        format!("\"type\":\"array\",\"items\":{{{}}}", T::schema())
+    fn schema(json: &mut String) {
+        json.push_str("\"type\":\"array\",\"items\":{");
+        T::schema(json);
+        json.push('}');
     }
 
-    fn json(&self) -> String {
-        let items: Vec<String> = self.iter().map(Field::json).collect();
-        format!("[{}]", items.join(","))
+    fn json(&self, json: &mut String) {
+        json.push('[');
+        for item in self {
+            comma(json);
+            item.json(json);
+        }
+        json.push(']');
     }
 }
 
 impl<T: Field> Field for BTreeMap<String, T> {
-    fn schema() -> String {
-        format!("\"type\":\"object\",\"additionalProperties\":{{{}}}", T::schema())
+    fn schema(json: &mut String) {
+        json.push_str("\"type\":\"object\",\"additionalProperties\":{");
+        T::schema(json);
+        json.push('}');
     }
 
-    fn json(&self) -> String {
-        let items: Vec<String> =
-            self.iter().map(|(key, value)| format!("{}:{}", quoted(key), value.json())).collect();
-        format!("{{{}}}", items.join(","))
+    fn json(&self, json: &mut String) {
+        json.push('{');
+        for (key, value) in self {
+            comma(json);
+            put_quoted(json, key);
+            json.push(':');
+            value.json(json);
+        }
+        json.push('}');
     }
 }
 
@@ -333,7 +381,8 @@ mod tests {
                 "inner": {"type": "object", "additionalProperties": false,
                     "properties": {"mode": {"enum": ["firstOne", "other"], "default": "firstOne"}},
                     "default": {"mode": "firstOne"}},
-                "template": {"default": {"kind": "Job"}}}});
+                "template": {"type": ["object", "array", "string", "number", "boolean", "null"],
+                    "default": {"kind": "Job"}}}});
         assert_eq!(schema, expected);
     }
 

@@ -52,7 +52,7 @@ pub struct Json {
 impl<C: DeserializeOwned> Call<C> {
     /// With the config that the host has for this plugin.
     pub(crate) fn begin(context: Context) -> Result<Self, Failure> {
-        Ok(Self { context, config: parse("spec.config", &host::config())? })
+        Ok(Self { context, config: parse_config(&host::config())? })
     }
 }
 
@@ -95,6 +95,12 @@ pub(crate) fn parse<T: DeserializeOwned>(what: &str, json: &str) -> Result<T, Fa
         .map_err(|error| Failure::until_changed(format!("{what} is not as expected: {error}")))
 }
 
+/// Parses a config; its code stands in a component once, for `validate-config` and all calls.
+#[inline(never)]
+fn parse_config<C: DeserializeOwned>(json: &str) -> Result<C, Failure> {
+    parse("spec.config", json)
+}
+
 /// Makes the exports of a component out of a plugin.
 pub struct Adapter<P>(PhantomData<P>);
 
@@ -112,7 +118,7 @@ impl<P: Plugin> plugin_info::Guest for Adapter<P> {
 
 /// Accepts a config, natively as inside a component.
 pub(crate) fn validate<P: Plugin>(config: &str) -> Result<(), Failure> {
-    P::validate(&parse("spec.config", config)?)
+    P::validate(&parse_config(config)?)
 }
 
 /// The first thing of every export: from here on a panic has a voice.
