@@ -24,7 +24,8 @@ pub struct Failure {
     retry: Retry,
     message: String,
     blockers: Vec<Blocker>,
-    report: Report,
+    // In a box, since every function of a plugin may return it.
+    report: Box<Report>,
 }
 
 // === impl ObjectRef ===
@@ -167,7 +168,7 @@ impl Failure {
     }
 
     fn new(retry: Retry, message: String) -> Self {
-        Self { retry, message, blockers: Vec::new(), report: report::nothing() }
+        Self { retry, message, blockers: Vec::new(), report: Box::new(report::nothing()) }
     }
 
     /// Names what the failure is about.
@@ -206,6 +207,6 @@ impl std::error::Error for Failure {}
 
 impl From<Failure> for types::Failure {
     fn from(Failure { retry, message, blockers, report }: Failure) -> Self {
-        Self { retry, message, blockers, report }
+        Self { retry, message, blockers, report: *report }
     }
 }
