@@ -2,26 +2,21 @@
 
 use std::{fmt, time::Duration};
 
-use serde_json::Value;
-
-use crate::bindings::{
-    exports::pintle::plugin::readiness,
-    pintle::plugin::types::{
-        self, Blocker, Condition, ConditionStatus, Event, EventKind, ObjectQuery, ObjectRef, Report, Retry,
-        Verdict,
-    },
+use crate::{
+    bindings::pintle::plugin::types::{self, Blocker, ObjectQuery, ObjectRef, Report, Retry, Verdict},
+    report::{self, tells},
 };
 
 /// Ready or pending, and what else is to be told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    verdict: Verdict,
-    report: Report,
+    pub(crate) verdict: Verdict,
+    pub(crate) report: Report,
 }
 
 /// What is being waited for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pending(types::Pending);
+pub struct Pending(pub(crate) types::Pending);
 
 /// Why there is no answer. It alone says when the host asks again.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +24,8 @@ pub struct Failure {
     retry: Retry,
     message: String,
     blockers: Vec<Blocker>,
+    // In a box, since every function of a plugin may return it.
+    report: Box<Report>,
 }
 
 // === impl ObjectRef ===
@@ -77,7 +74,7 @@ impl Answer {
     /// It is as it should be.
     #[must_use]
     pub fn ready() -> Self {
-        Self { verdict: Verdict::Ready, report: no_report() }
+        Self { verdict: Verdict::Ready, report: report::nothing() }
     }
 
     /// Ready, unless there is something to wait for.
@@ -100,47 +97,13 @@ impl Answer {
             Verdict::Pending(pending) => &pending.blockers,
         }
     }
-
-    /// Tells a condition, which the host names `<plugin>/<name>`.
-    #[must_use]
-    pub fn condition(mut self, name: &str, status: ConditionStatus, reason: &str, message: &str) -> Self {
-        let [name, reason, message] = [name, reason, message].map(str::to_owned);
-        self.report.conditions.push(Condition { name, status, reason, message });
-        self
-    }
-
-    /// Tells an event about the owner.
-    #[must_use]
-    pub fn event(mut self, kind: EventKind, reason: &str, message: &str) -> Self {
-        let (reason, message) = (reason.to_owned(), message.to_owned());
-        self.report.events.push(Event { kind, reason, message, regarding: None });
-        self
-    }
-
-    /// Merges into the plugin's own part of the status.
-    #[must_use]
-    pub fn status(mut self, patch: &Value) -> Self {
-        self.report.status = Some(patch.to_string());
-        self
-    }
-
-    /// Keeps this for the next call, as [`crate::inputs::saved`]; at most 16 KiB. Null clears it.
-    #[must_use]
-    pub fn save(mut self, value: &Value) -> Self {
-        self.report.save = Some(value.to_string());
-        self
-    }
 }
+
+tells!(Answer, Failure);
 
 impl From<Pending> for Answer {
     fn from(Pending(pending): Pending) -> Self {
-        Self { verdict: Verdict::Pending(pending), report: no_report() }
-    }
-}
-
-impl From<Answer> for readiness::Answer {
-    fn from(Answer { verdict, report }: Answer) -> Self {
-        Self { verdict, report }
+        Self { verdict: Verdict::Pending(pending), report: report::nothing() }
     }
 }
 
@@ -156,6 +119,12 @@ impl Pending {
     /// Waits for one object.
     pub fn on(object: ObjectRef, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(vec![Blocker::new(reason, message).on(object)])
+    }
+
+    /// What is waited for.
+    #[must_use]
+    pub fn blockers(&self) -> &[Blocker] {
+        &self.0.blockers
     }
 
     /// Watches more than what was read, which is watched anyway.
@@ -185,17 +154,21 @@ impl Pending {
 impl Failure {
     /// A person must change the resource, the config or the grants first.
     pub fn until_changed(message: impl Into<String>) -> Self {
-        Self { retry: Retry::WhenInputsChange, message: message.into(), blockers: Vec::new() }
+        Self::new(Retry::WhenInputsChange, message.into())
     }
 
     /// It may go better the next time.
     pub fn for_now(message: impl Into<String>) -> Self {
-        Self { retry: Retry::WithBackOff, message: message.into(), blockers: Vec::new() }
+        Self::new(Retry::WithBackOff, message.into())
     }
 
     /// The operation has failed.
     pub fn for_good(message: impl Into<String>) -> Self {
-        Self { retry: Retry::Never, message: message.into(), blockers: Vec::new() }
+        Self::new(Retry::Never, message.into())
+    }
+
+    fn new(retry: Retry, message: String) -> Self {
+        Self { retry, message, blockers: Vec::new(), report: Box::new(report::nothing()) }
     }
 
     /// Names what the failure is about.
@@ -209,6 +182,12 @@ impl Failure {
     #[must_use]
     pub fn retry(&self) -> Retry {
         self.retry
+    }
+
+    /// What it is about.
+    #[must_use]
+    pub fn blockers(&self) -> &[Blocker] {
+        &self.blockers
     }
 
     /// What went wrong.
@@ -227,18 +206,7 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl From<Failure> for types::Failure {
-    fn from(Failure { retry, message, blockers }: Failure) -> Self {
-        Self { retry, message, blockers, report: no_report() }
-    }
-}
-
-fn no_report() -> Report {
-    Report {
-        conditions: Vec::new(),
-        events: Vec::new(),
-        actions: Vec::new(),
-        status: None,
-        save: None,
-        extra: None,
+    fn from(Failure { retry, message, blockers, report }: Failure) -> Self {
+        Self { retry, message, blockers, report: *report }
     }
 }

@@ -1,17 +1,29 @@
-//! A host for native unit tests of plugins: objects, logs and config in memory.
+//! A host for native unit tests of plugins: owner, values, objects, logs, images and config in memory.
 //!
 //! It answers as the real one does where plugins can tell: fields that were not asked for are not
 //! there, selectors select, what is not there is `NotFound`, and what was denied is denied.
+
+mod objects;
 
 use std::cell::RefCell;
 
 use serde_json::{Map, Value};
 
 use crate::{
-    Answer, Context, Failure, ObjectQuery, ObjectRef, Operation, Readiness, Release,
-    bindings::pintle::plugin::{kube_read::Page, log::Level, types::ReadError},
-    readiness,
+    Answer, Context, Desired, Edits, Failure, Hooks, Mapping, ObjectQuery, ObjectRef, Operation, Ownership,
+    Phase, Plugin, PostRenderer, Readiness, Reconciler, Release, Step, ValueMapper,
+    bindings::{
+        pintle::plugin::{
+            images::Image,
+            kube_read::Page,
+            log::Level,
+            types::{KeyedObject, ReadError},
+        },
+        renderer,
+    },
+    hooks, mapper, plugin, readiness, reconciler,
 };
+use objects::{is_found, is_named, shown};
 
 /// Items on a page when the plugin does not ask for fewer: few, so that tests see more than one.
 const PAGE: usize = 2;
@@ -27,18 +39,20 @@ pub struct Host {
     pub(crate) owner: Value,
     pub(crate) values: Value,
     pub(crate) saved: Option<Value>,
+    pub(crate) grants: Value,
     pub(crate) now_ms: u64,
     pub(crate) elapsed_ms: u64,
     pub(crate) attempt: u32,
+    context: Context,
     objects: Vec<Value>,
     denied: Vec<String>,
     logs: Vec<(ObjectRef, Option<String>, Result<String, ReadError>)>,
-    args: Value,
+    images: Vec<(String, String)>,
     said: Vec<String>,
 }
 
 /// What came of a call and what the plugin logged meanwhile.
-pub type Called = (Result<Answer, Failure>, Vec<String>);
+pub type Called<T = Answer> = (Result<T, Failure>, Vec<String>);
 
 impl Default for Host {
     fn default() -> Self {
@@ -46,6 +60,7 @@ impl Default for Host {
     }
 }
 
+/// What the host knows.
 impl Host {
     /// An empty cluster, an empty config, the first attempt at the epoch.
     #[must_use]
@@ -56,13 +71,15 @@ impl Host {
             owner: empty.clone(),
             values: empty.clone(),
             saved: None,
+            grants: empty,
             now_ms: 0,
             elapsed_ms: 0,
             attempt: 1,
+            context: context(),
             objects: Vec::new(),
             denied: Vec::new(),
             logs: Vec::new(),
-            args: empty,
+            images: Vec::new(),
             said: Vec::new(),
         }
     }
@@ -77,7 +94,21 @@ impl Host {
     /// Arguments in the annotation.
     #[must_use]
     pub fn args(mut self, args: Value) -> Self {
-        self.args = args;
+        self.context.args = args.to_string();
+        self
+    }
+
+    /// What the release is doing; `steady` where a test does not say.
+    #[must_use]
+    pub fn operation(mut self, operation: Operation) -> Self {
+        self.context.operation = operation;
+        self
+    }
+
+    /// The state and the pool that the call is for.
+    #[must_use]
+    pub fn state(mut self, state: &str, pool: &str) -> Self {
+        (self.context.state, self.context.pool) = (state.to_owned(), pool.to_owned());
         self
     }
 
@@ -88,10 +119,24 @@ impl Host {
         self
     }
 
+    /// Chart values so far.
+    #[must_use]
+    pub fn values(mut self, values: Value) -> Self {
+        self.values = values;
+        self
+    }
+
     /// What the plugin kept earlier.
     #[must_use]
     pub fn saved(mut self, saved: Value) -> Self {
         self.saved = Some(saved);
+        self
+    }
+
+    /// `spec.grants` of the Plugin, for plugins that look at them.
+    #[must_use]
+    pub fn grants(mut self, grants: Value) -> Self {
+        self.grants = grants;
         self
     }
 
@@ -109,7 +154,14 @@ impl Host {
         self
     }
 
-    /// Denies all reads of a kind; `Log` denies those of logs.
+    /// Several objects of the cluster.
+    #[must_use]
+    pub fn objects(mut self, objects: impl IntoIterator<Item = Value>) -> Self {
+        self.objects.extend(objects);
+        self
+    }
+
+    /// Denies all reads of a kind; `Log` denies those of logs, `Image` those of registries.
     #[must_use]
     pub fn deny(mut self, kind: &str) -> Self {
         self.denied.push(kind.to_owned());
@@ -132,7 +184,26 @@ impl Host {
         self
     }
 
-    /// Calls `check` of a plugin for a target, as the host would.
+    /// An image that its registry has, with its digest.
+    #[must_use]
+    pub fn image(mut self, reference: &str, digest: &str) -> Self {
+        self.images.push((reference.to_owned(), digest.to_owned()));
+        self
+    }
+}
+
+/// Calls, as the host would make them.
+impl Host {
+    /// Whether the plugin accepts the config.
+    ///
+    /// # Errors
+    /// With the plugin's own failure.
+    pub fn validate<P: Plugin>(self) -> Result<(), Failure> {
+        let config = self.config.to_string();
+        self.run(|_| plugin::validate::<P>(&config)).0
+    }
+
+    /// Calls `check` of a plugin for a target.
     ///
     /// # Errors
     /// With the plugin's own failure.
@@ -142,25 +213,88 @@ impl Host {
 
     /// As [`Host::check`], with what the plugin logged.
     pub fn check_and_log<P: Readiness>(self, target: Value) -> Called {
-        let context = Context {
-            operation: Operation::Steady,
-            release: Release {
-                name: "release".into(),
-                namespace: "namespace".into(),
-                chart: "chart".into(),
-                chart_version: "0.1.0".into(),
-                revision: 1,
-            },
-            state: String::new(),
-            pool: String::new(),
-            args: self.args.to_string(),
+        self.run(|context| readiness::check::<P>(context, target.to_string()))
+    }
+
+    /// Calls `map_values` of a plugin.
+    ///
+    /// # Errors
+    /// With the plugin's own failure.
+    pub fn map_values<P: ValueMapper>(self) -> Result<Mapping, Failure> {
+        self.run(mapper::map::<P>).0
+    }
+
+    /// Calls `post_render` of a plugin: each object under the key `KIND/NAME`, all of one state.
+    ///
+    /// # Errors
+    /// With the plugin's own failure.
+    pub fn post_render<P: PostRenderer>(
+        self,
+        objects: impl IntoIterator<Item = Value>,
+    ) -> Result<Edits, Failure> {
+        let (state, pool) = (self.context.state.clone(), self.context.pool.clone());
+        let rendered = |object: Value| renderer::Rendered {
+            key: objects::key(&object),
+            state: state.clone(),
+            pool: pool.clone(),
+            source: "templates/fake.yaml".to_owned(),
+            object: object.to_string(),
         };
+        let objects = objects.into_iter().map(rendered).collect();
+        self.run(|context| crate::renderer::render::<P>(context, objects)).0
+    }
+
+    /// Calls `on_phase` of a plugin, with what the state was rendered to and with the keys and objects
+    /// that the hook wanted before.
+    ///
+    /// # Errors
+    /// With the plugin's own failure.
+    pub fn on_phase<'a, P: Hooks>(
+        self,
+        phase: Phase,
+        rendered: impl IntoIterator<Item = Value>,
+        applied: impl IntoIterator<Item = (&'a str, Value)>,
+    ) -> Result<Step, Failure> {
+        let rendered = rendered.into_iter().map(|object| object.to_string()).collect();
+        let applied = keyed(applied);
+        self.run(|context| hooks::step::<P>(context, phase, rendered, applied)).0
+    }
+
+    /// Calls `reconcile` of a plugin, with the keys and objects that it wanted before.
+    ///
+    /// # Errors
+    /// With the plugin's own failure.
+    pub fn reconcile<'a, P: Reconciler>(
+        self,
+        applied: impl IntoIterator<Item = (&'a str, Value)>,
+    ) -> Result<Desired, Failure> {
+        let applied = keyed(applied);
+        self.run(|context| reconciler::reconcile::<P>(context, applied)).0
+    }
+
+    /// Calls `finalize` of a plugin, with the keys and objects that are still there.
+    ///
+    /// # Errors
+    /// With the plugin's own failure.
+    pub fn finalize<'a, P: Reconciler>(
+        self,
+        applied: impl IntoIterator<Item = (&'a str, Value)>,
+    ) -> Result<Desired, Failure> {
+        let applied = keyed(applied);
+        self.run(|context| reconciler::finalize::<P>(context, applied)).0
+    }
+
+    fn run<T>(self, call: impl FnOnce(Context) -> Result<T, Failure>) -> Called<T> {
+        let context = self.context.clone();
         let before = CURRENT.with(|current| current.replace(self));
-        let answer = readiness::answer::<P>(context, target.to_string());
+        let answer = call(context);
         let after = CURRENT.with(|current| current.replace(before));
         (answer, after.said)
     }
+}
 
+/// Answers to the functions of the host.
+impl Host {
     pub(crate) fn get(&self, target: &ObjectRef, fields: &[String]) -> Result<String, ReadError> {
         self.permit(&target.kind)?;
         let found = self.objects.iter().find(|object| is_named(object, target));
@@ -202,6 +336,14 @@ impl Host {
         Ok(all.into_iter().skip(skip).map(|line| format!("{line}\n")).collect())
     }
 
+    pub(crate) fn resolve(&self, reference: &str) -> Result<Image, ReadError> {
+        self.permit("Image")?;
+        let found = self.images.iter().find(|(known, _)| known == reference);
+        let (_, digest) = found.ok_or(ReadError::NotFound)?;
+        let media_type = "application/vnd.oci.image.manifest.v1+json".to_owned();
+        Ok(Image { digest: digest.clone(), media_type })
+    }
+
     pub(crate) fn emit(&mut self, level: Level, message: &str, fields: &[(String, String)]) {
         let fields: String = fields.iter().map(|(key, value)| format!(" {key}={value}")).collect();
         self.said.push(format!("{level:?} {message}{fields}"));
@@ -220,55 +362,23 @@ pub(crate) fn with<T>(work: impl FnOnce(&mut Host) -> T) -> T {
     CURRENT.with(|current| work(&mut current.borrow_mut()))
 }
 
-fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
-    object.pointer(pointer).and_then(Value::as_str)
-}
-
-fn is_named(object: &Value, target: &ObjectRef) -> bool {
-    text(object, "/apiVersion") == Some(&target.api_version)
-        && text(object, "/kind") == Some(&target.kind)
-        && text(object, "/metadata/namespace") == target.namespace.as_deref()
-        && text(object, "/metadata/name") == Some(&target.name)
-}
-
-fn is_found(object: &Value, query: &ObjectQuery) -> bool {
-    let ObjectQuery { api_version, kind, namespace, name, label_selector } = query;
-    text(object, "/apiVersion") == Some(api_version)
-        && text(object, "/kind") == Some(kind)
-        && (namespace.is_none() || text(object, "/metadata/namespace") == namespace.as_deref())
-        && (name.is_none() || text(object, "/metadata/name") == name.as_deref())
-        && label_selector.as_ref().is_none_or(|selector| is_selected(object, selector))
-}
-
-/// Equality alone, joined by commas: what `LabelSelector::to_query` makes of `matchLabels`.
-fn is_selected(object: &Value, selector: &str) -> bool {
-    let labels = object.pointer("/metadata/labels");
-    let terms = selector.split(',').filter_map(|term| term.split_once('='));
-    let mut terms =
-        terms.map(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(&Value::from(value)));
-    terms.all(|holds| holds)
-}
-
-/// The fields asked for, and what names the object; no field asks for all.
-fn shown(object: &Value, fields: &[String]) -> Value {
-    if fields.is_empty() {
-        return object.clone();
+fn context() -> Context {
+    Context {
+        operation: Operation::Steady,
+        release: Release {
+            name: "release".into(),
+            namespace: "namespace".into(),
+            chart: "chart".into(),
+            chart_version: "0.1.0".into(),
+            revision: 1,
+        },
+        state: String::new(),
+        pool: String::new(),
+        args: "{}".to_owned(),
     }
-    let mut kept = Value::Object(Map::new());
-    for name in ["apiVersion", "kind", "metadata.name", "metadata.namespace"] {
-        copy(object, &mut kept, &[name.to_owned()].concat());
-    }
-    fields.iter().for_each(|field| copy(object, &mut kept, field));
-    kept
 }
 
-fn copy(from: &Value, to: &mut Value, field: &str) {
-    let path: Vec<String> = field.replace("\\.", "\0").split('.').map(|key| key.replace('\0', ".")).collect();
-    let found = path.iter().try_fold(from, |value, key| value.get(key));
-    let Some(found) = found else { return };
-    let mut slot = to;
-    for key in path {
-        slot = &mut slot[key];
-    }
-    *slot = found.clone();
+fn keyed<'a>(objects: impl IntoIterator<Item = (&'a str, Value)>) -> Vec<KeyedObject> {
+    let keyed = |(key, object): (&str, Value)| crate::own::keyed(key, Ownership::Whole, &object);
+    objects.into_iter().map(keyed).collect()
 }

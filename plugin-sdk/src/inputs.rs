@@ -3,7 +3,7 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::{Failure, host, readiness::parse};
+use crate::{Failure, host, plugin::parse};
 
 /// The custom resource, without what the host wrote into it.
 ///

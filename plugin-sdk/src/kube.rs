@@ -114,6 +114,13 @@ impl Query {
         self
     }
 
+    /// Only those that a selector in the form of queries selects: `a=b,c in (d,e),!f`.
+    #[must_use]
+    pub fn selected_by_text(mut self, selector: &str) -> Self {
+        self.query.label_selector = Some(selector.to_owned());
+        self
+    }
+
     /// Only these fields, as dotted paths; a dot in a key is `\.`.
     #[must_use]
     pub fn fields(mut self, fields: &[&str]) -> Self {

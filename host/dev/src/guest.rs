@@ -105,6 +105,15 @@ fn failed(action: impl Into<String>) -> impl FnOnce(io::Error) -> GuestError {
     |source| GuestError::Io { action, source }
 }
 
+/// What is built: a package's library, or one of its examples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// The package.
+    pub package: &'a str,
+    /// One of its examples; none for its library.
+    pub example: Option<&'a str>,
+}
+
 /// Builds the package `package` of the workspace at `workspace` and returns the path of its component.
 ///
 /// The first build of a machine may have to fetch a std first. The build has a target folder of its own
@@ -127,39 +136,91 @@ pub fn build_with(
     package: &str,
     progress: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, GuestError> {
+    let targets = [Target { package, example: None }];
+    let built = build_all(toolchain, workspace, &targets, progress)?;
+    built.into_iter().next().ok_or_else(|| GuestError::NotBuilt {
+        package: package.to_owned(),
+        expected: PathBuf::from(package).with_extension("wasm"),
+    })
+}
+
+/// Builds several at once, which share what they depend on, and returns their components in the same order.
+///
+/// # Errors
+/// One of them does not compile.
+pub fn build_all(
+    toolchain: &Toolchain,
+    workspace: &Path,
+    targets: &[Target<'_>],
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<PathBuf>, GuestError> {
     let workspace = workspace.canonicalize().map_err(failed(format!("find {}", workspace.display())))?;
     let target_folder = workspace.join("target").join("guest");
-    progress(&format!("building the guest {package}"));
-    let mut cargo = cargo(toolchain, &workspace);
-    cargo.args(["build", "--profile", "guest", "--target", TARGET, "--package", package, "--target-dir"]);
+    // Libraries and examples are two calls: `--lib` and `--example` would hold for every package.
+    let (examples, libraries): (Vec<_>, Vec<_>) =
+        targets.iter().copied().partition(|target| target.example.is_some());
+    for group in [libraries, examples] {
+        if !group.is_empty() {
+            run_cargo(toolchain, &workspace, &target_folder, &group, progress)?;
+        }
+    }
+    let built = target_folder.join(TARGET).join("guest");
+    targets.iter().map(|target| target.find(&built)).collect()
+}
+
+fn run_cargo(
+    toolchain: &Toolchain,
+    workspace: &Path,
+    target_folder: &Path,
+    targets: &[Target<'_>],
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), GuestError> {
+    let names: Vec<&str> = targets.iter().map(Target::name).collect();
+    progress(&format!("building {}", names.join(", ")));
+    let mut cargo = cargo(toolchain, workspace);
+    cargo.args(["build", "--profile", "guest", "--target", TARGET, "--target-dir"]).arg(target_folder);
+    for target in targets {
+        cargo.args(["--package", target.package]);
+        match target.example {
+            Some(example) => cargo.args(["--example", example]),
+            None => cargo.arg("--lib"),
+        };
+    }
     let mut child = cargo
-        .arg(&target_folder)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed("start cargo"))?;
+    let stderr = child.stderr.take();
     let mut output = Vec::new();
-    for line in child
-        .stderr
-        .take()
-        .into_iter()
-        .flat_map(|stderr| BufReader::new(stderr).lines().map_while(Result::ok))
-    {
+    for line in stderr.into_iter().flat_map(|stderr| BufReader::new(stderr).lines().map_while(Result::ok)) {
         if line.trim_start().starts_with("Compiling") {
             progress(line.trim());
         }
         output.push(line);
     }
-    if !child.wait().map_err(failed("wait for cargo"))?.success() {
-        return Err(GuestError::Build { package: package.to_owned(), output: output.join("\n") });
+    if child.wait().map_err(failed("wait for cargo"))?.success() {
+        return Ok(());
     }
-    let name = format!("{}.wasm", package.replace('-', "_"));
-    let component = target_folder.join(TARGET).join("guest").join(name);
-    if component.is_file() {
-        Ok(component)
-    } else {
-        Err(GuestError::NotBuilt { package: package.to_owned(), expected: component })
+    Err(GuestError::Build { package: names.join(", "), output: output.join("\n") })
+}
+
+impl Target<'_> {
+    fn name(&self) -> &str {
+        self.example.unwrap_or(self.package)
+    }
+
+    /// Where cargo has put the component.
+    fn find(&self, built: &Path) -> Result<PathBuf, GuestError> {
+        let component = match self.example {
+            Some(example) => built.join("examples").join(format!("{example}.wasm")),
+            None => built.join(format!("{}.wasm", self.package.replace('-', "_"))),
+        };
+        if component.is_file() {
+            return Ok(component);
+        }
+        Err(GuestError::NotBuilt { package: self.name().to_owned(), expected: component })
     }
 }
 

@@ -12,9 +12,9 @@ use oci_distribution::{
 use sha2::{Digest, Sha256};
 
 /// Media type of the only layer of a plugin (CNCF layout of WebAssembly artifacts).
-const WASM: &str = "application/wasm";
+pub(crate) const WASM: &str = "application/wasm";
 /// Size of a component, in bytes (`reference/wasm.md` §5).
-const MAX_SIZE: i64 = 32 * 1024 * 1024;
+pub(crate) const MAX_SIZE: i64 = 32 * 1024 * 1024;
 /// How long a registry may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long a whole pull may take.
@@ -193,7 +193,7 @@ impl Registries {
     }
 
     /// Registries of this machine speak plain HTTP, as container engines have it.
-    fn client_for(&self, reference: &Reference) -> Client {
+    pub(crate) fn client_for(&self, reference: &Reference) -> Client {
         let registry = reference.resolve_registry();
         let host = registry.rsplit_once(':').map_or(registry, |(host, _)| host);
         if !matches!(host, "127.0.0.1" | "localhost" | "[::1]") {
@@ -248,7 +248,7 @@ pub fn registry_of(image: &str) -> Result<String, PullError> {
     parse_reference(image).map(|reference| reference.resolve_registry().to_owned())
 }
 
-fn parse_reference(image: &str) -> Result<Reference, PullError> {
+pub(crate) fn parse_reference(image: &str) -> Result<Reference, PullError> {
     let broken = |problem: String| PullError::Reference { image: image.to_owned(), problem };
     let Some(name) = image.strip_prefix("oci://") else {
         return Err(broken("it does not begin with oci://".into()));
@@ -273,7 +273,7 @@ fn only_layer<'a>(reference: &Reference, manifest: &'a OciManifest) -> Result<&'
     Ok(layer)
 }
 
-fn failed(reference: &Reference, source: OciDistributionError) -> PullError {
+pub(crate) fn failed(reference: &Reference, source: OciDistributionError) -> PullError {
     let (registry, image) = (reference.resolve_registry().to_owned(), reference.whole());
     let part = if reference.digest().is_some() { "digest" } else { "tag" };
     match &source {

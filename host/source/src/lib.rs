@@ -4,6 +4,7 @@
 //! meant, whether the bytes are the right ones, and what is kept, is decided once for all of them.
 
 pub mod artifact;
+pub mod bundle;
 
 mod address;
 mod cache;

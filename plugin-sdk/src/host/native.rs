@@ -2,6 +2,7 @@
 
 use crate::{
     bindings::pintle::plugin::{
+        images::Image,
         kube_read::Page,
         log::Level,
         types::{ObjectQuery, ObjectRef, ReadError},
@@ -26,7 +27,7 @@ pub(crate) fn saved() -> Option<String> {
 }
 
 pub(crate) fn grants() -> String {
-    "{}".to_owned()
+    with(|host| host.grants.to_string())
 }
 
 pub(crate) fn get(target: &ObjectRef, fields: &[String]) -> Result<String, ReadError> {
@@ -75,4 +76,8 @@ pub(crate) fn attempt() -> u32 {
 
 pub(crate) fn emit(level: Level, message: &str, fields: &[(String, String)]) {
     with(|host| host.emit(level, message, fields));
+}
+
+pub(crate) fn resolve(reference: &str) -> Result<Image, ReadError> {
+    with(|host| host.resolve(reference))
 }

@@ -6,35 +6,42 @@ mod pattern;
 
 use std::collections::BTreeSet;
 
+use objects::{DaemonSet, Pod};
 use pintle_plugin_sdk::{
-    Answer, Blocker, Check, Failure, LogAccess, Manifest, ObjectRef, Pending, ReadAccess, Readiness,
-    export_readiness,
+    Answer, Blocker, Call, Failure, Json, LogAccess, Manifest, ObjectRef, Pending, Plugin, ReadAccess,
+    Readiness,
+    config::config,
+    export_plugin,
     kube::{self, Query, ReadError},
     logs::{self, Tail},
 };
-use serde::Deserialize;
-
-use objects::{DaemonSet, Pod};
 
 /// What is read of a pod, and must be granted.
 const FIELDS: [&str; 3] = ["metadata.name", "spec.nodeName", "status"];
 /// Bytes of a log line that are shown to people.
 const SHOWN: usize = 160;
 
-/// `spec.config` of the Plugin.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-pub struct Config {
-    /// Lines that prove that the driver is loaded; `*` stands for anything.
-    loaded: Vec<String>,
-    /// Lines that prove that loading failed. Of both kinds the last line counts.
-    failed: Vec<String>,
-    /// How many lines of each log are read, from its end.
-    lines: u32,
-    /// The container that loads the driver, where a pod has several.
-    container: Option<String>,
-    /// Whether a DaemonSet that no node matches is ready.
-    empty_is_ready: bool,
+config! {
+    /// `spec.config` of the Plugin. The default lines are what `modprobe -v` and the service
+    /// kmods-via-containers of simple-kmod's driver container print.
+    pub struct Config {
+        /// Lines that prove that the driver is loaded; `*` stands for anything.
+        loaded: Vec<String> = owned(&[
+            "insmod *.ko",
+            "Kernel module * already loaded",
+            "Started Kmods Via Containers",
+            "Finished Kmods Via Containers",
+        ]) => {"minItems": 1},
+        /// Lines that prove that loading failed; of both kinds the last line counts.
+        failed: Vec<String> =
+            owned(&["modprobe: ERROR", "insmod: ERROR", "Failed to start Kmods Via Containers"]),
+        /// How many lines of each log are read, from its end.
+        lines: u32 = 200 => {"minimum": 1, "maximum": 10000},
+        /// The container that loads the driver, where a pod has several.
+        container: Option<String> = None,
+        /// Whether a DaemonSet that no node matches is ready.
+        empty_is_ready: bool = true,
+    }
 }
 
 /// The plugin.
@@ -48,29 +55,13 @@ enum Log<'a> {
     Silent(Option<&'a str>),
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        // What `modprobe -v` and the service kmods-via-containers of simple-kmod's driver container print.
-        let loaded = ["insmod *.ko", "Kernel module * already loaded", "Started Kmods Via Containers"];
-        let finished = "Finished Kmods Via Containers";
-        let failed = ["modprobe: ERROR", "insmod: ERROR", "Failed to start Kmods Via Containers"];
-        Self {
-            loaded: loaded.into_iter().chain([finished]).map(str::to_owned).collect(),
-            failed: failed.map(str::to_owned).to_vec(),
-            lines: 200,
-            container: None,
-            empty_is_ready: true,
-        }
-    }
-}
-
-impl Readiness for DriverLoaded {
+impl Plugin for DriverLoaded {
     type Config = Config;
 
     fn describe() -> Manifest {
         Manifest::new("driver-loaded", env!("CARGO_PKG_VERSION"))
             .description("A DaemonSet of driver containers is ready once each pod's log shows that the driver is loaded")
-            .config_schema(include_str!("config.schema.json"))
+            .config::<Config>()
             .reads(ReadAccess::to("", "Pod").in_release().fields(&FIELDS))
             .reads_logs(LogAccess::in_release())
             .reasons([
@@ -97,28 +88,34 @@ impl Readiness for DriverLoaded {
         }
         Ok(())
     }
+}
 
-    fn check(check: &Check<Config>) -> Result<Answer, Failure> {
-        let set: DaemonSet = check.target()?;
+impl Readiness for DriverLoaded {
+    fn check(call: &Call<Config>, target: &Json) -> Result<Answer, Failure> {
+        let set: DaemonSet = target.read()?;
         if !set.is_current() {
             let message = format!("the status is not of generation {} yet", set.metadata.generation);
             return Ok(Answer::unless([Blocker::new("StatusOutdated", message)]));
         }
         if set.status.desired_number_scheduled == 0 {
             let none = Blocker::new("NoNodes", "no node matches the DaemonSet, and emptyIsReady is false");
-            return Ok(Answer::unless((!check.config.empty_is_ready).then_some(none)));
+            return Ok(Answer::unless((!call.config.empty_is_ready).then_some(none)));
         }
         let pods = Query::all("v1", "Pod").within(&set.metadata.namespace);
         let pods: Vec<Pod> = kube::find(&pods.selected_by(&set.spec.selector).fields(&FIELDS))?;
         let mut blockers: Vec<Blocker> = missing(&set, &pods).into_iter().collect();
         for pod in &pods {
-            blockers.extend(look_at(&set, pod, &check.config)?);
+            blockers.extend(look_at(&set, pod, &call.config)?);
         }
         Ok(answer(&set, blockers))
     }
 }
 
-export_readiness!(DriverLoaded);
+export_plugin!(DriverLoaded: Readiness);
+
+fn owned(lines: &[&str]) -> Vec<String> {
+    lines.iter().copied().map(str::to_owned).collect()
+}
 
 /// Ready, or pending with the share of nodes that are done.
 fn answer(set: &DaemonSet, blockers: Vec<Blocker>) -> Answer {
