@@ -216,9 +216,7 @@ pub struct ActionGrant {
 }
 
 /// What the host can do for a plugin.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ActionVerb {
     /// Evicts a pod, within its disruption budget.
