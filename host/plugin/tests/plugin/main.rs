@@ -6,9 +6,11 @@
     reason = "tests stop at the first surprise"
 )]
 
+mod canned;
 mod encode;
 mod guests;
 mod hostile;
+mod interfaces;
 mod isolation;
 mod load;
 mod logging;
