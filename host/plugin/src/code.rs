@@ -139,7 +139,9 @@ fn compile(engine: &Engine, digest: Hash, bytes: &[u8]) -> Result<Arc<Code>, Com
         Compiler::InProcess => TrustedCode::of_compiler(
             engine.wasm().precompile_component(bytes).map_err(CompileError::Invalid)?,
         ),
-        Compiler::Child { program, args } => child::compile(program, args, engine.profile(), bytes)?,
+        Compiler::Child { program, args } => {
+            child::compile(program, args, engine.profile(), (bytes, limits::COMPILE_TIME))?
+        }
     };
     if let Some(cache) = engine.cache() {
         cache.write(&digest, &code);

@@ -7,6 +7,7 @@
 )]
 
 mod canned;
+mod compiler;
 mod encode;
 mod guests;
 mod hostile;
