@@ -6,8 +6,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube_core::CustomResourceExt;
 
 use crate::{
-    plugin::Plugin, preflight::PreflightValidation, special_resource::SpecialResource,
-    special_resource_module::SpecialResourceModule, watch::Watch,
+    plugin::Plugin, plugin_policy::PluginPolicy, preflight::PreflightValidation,
+    special_resource::SpecialResource, special_resource_module::SpecialResourceModule, watch::Watch,
 };
 
 /// Every definition the operator serves or accepts, in the order they are to be applied.
@@ -18,6 +18,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         SpecialResourceModule::crd(),
         PreflightValidation::crd(),
         Plugin::crd(),
+        PluginPolicy::crd(),
         Watch::crd(),
     ];
     definitions.iter_mut().for_each(drop_defaults);

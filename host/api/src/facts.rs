@@ -95,8 +95,13 @@ pub trait Facts: Send + Sync {
     fn list(&self, query: &Query) -> Answer<Vec<Arc<Object>>>;
     /// The end of a container's log.
     fn tail(&self, log: &LogTail) -> Answer<String>;
-    /// The digest an image reference has in its registry.
+    /// The digest an image reference has in its registry; a media type may follow after a space.
     fn resolve(&self, image: &str) -> Answer<String>;
+    /// The same world seen with the operator's own rights, where these facts are seen with those of a
+    /// release's owner.
+    fn as_operator(&self) -> Option<&dyn Facts> {
+        None
+    }
 }
 
 /// Every read of a step with its answer: the watch set, the transcript, and the file of

@@ -68,7 +68,7 @@ pub struct SecretName {
     pub name: String,
 }
 
-/// What a plugin may read and return.
+/// What a plugin may read, return and have done. Nothing is granted by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Grants {
@@ -78,6 +78,39 @@ pub struct Grants {
     /// Pods whose logs it may read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub logs: Vec<LogGrant>,
+    /// Objects it may return to be made, repaired and pruned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<ObjectGrant>,
+    /// Fields it may set on objects that exist.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartGrant>,
+    /// What it may have the host do once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<ActionGrant>,
+    /// Images it may look up: references such as `registry.example/vendor/*:*`, where `*` stands for
+    /// anything but a slash and `**` for anything; the host is named without wildcard.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<String>,
+    /// Secrets whose values it sees in clear text. Calls that saw one cannot be replayed elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secret_values: Vec<SecretGrant>,
+}
+
+/// Whose rights a grant is used with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Identity {
+    /// The service account of the release's owner, where it names one; else the operator's.
+    #[default]
+    Owner,
+    /// The operator's own account, whatever the owner names.
+    Operator,
+}
+
+impl Identity {
+    fn is_owner(&self) -> bool {
+        *self == Self::Owner
+    }
 }
 
 /// Kinds, and where and how much of them, a plugin may read.
@@ -100,6 +133,9 @@ pub struct ReadGrant {
     /// Dotted paths; empty for the whole object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
+    /// Whose rights it is used with.
+    #[serde(default, rename = "as", skip_serializing_if = "Identity::is_owner")]
+    pub identity: Identity,
 }
 
 /// Pods whose logs a plugin may read.
@@ -112,6 +148,109 @@ pub struct LogGrant {
     /// Label selector that pods must match.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label_selector: String,
+    /// Whose rights it is used with.
+    #[serde(default, rename = "as", skip_serializing_if = "Identity::is_owner")]
+    pub identity: Identity,
+}
+
+/// Kinds, and where of them, a plugin may return whole objects. Kinds of group `pintle.dev` are never
+/// granted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectGrant {
+    /// Groups; `""` is the core API.
+    pub api_groups: Vec<String>,
+    /// Kinds in the singular; a wildcard is refused.
+    pub kinds: Vec<String>,
+    /// Namespaces; empty for all, `$release` for the release's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
+    /// Names; empty for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Whose rights it is used with.
+    #[serde(default, rename = "as", skip_serializing_if = "Identity::is_owner")]
+    pub identity: Identity,
+}
+
+/// Fields a plugin may set on objects that exist and that others own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PartGrant {
+    /// Groups; `""` is the core API.
+    pub api_groups: Vec<String>,
+    /// Kinds in the singular; a wildcard is refused.
+    pub kinds: Vec<String>,
+    /// Namespaces; empty for all, `$release` for the release's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
+    /// Names; empty for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Dotted paths it may set, each with all that is below it; at least one.
+    pub fields: Vec<String>,
+    /// Whose rights it is used with.
+    #[serde(default, rename = "as", skip_serializing_if = "Identity::is_owner")]
+    pub identity: Identity,
+}
+
+/// What a plugin may have the host do, and to which objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ActionGrant {
+    /// What is done.
+    pub verbs: Vec<ActionVerb>,
+    /// Groups; `""` is the core API.
+    pub api_groups: Vec<String>,
+    /// Kinds in the singular; a wildcard is refused.
+    pub kinds: Vec<String>,
+    /// Namespaces; empty for all, `$release` for the release's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
+    /// Names; empty for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Whose rights it is used with.
+    #[serde(default, rename = "as", skip_serializing_if = "Identity::is_owner")]
+    pub identity: Identity,
+}
+
+/// What the host can do for a plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ActionVerb {
+    /// Evicts a pod, within its disruption budget.
+    Evict,
+    /// Marks a node as unschedulable.
+    Cordon,
+    /// Marks a node as schedulable.
+    Uncordon,
+    /// Deletes an object.
+    Delete,
+    /// Rolls the pods of a workload.
+    Restart,
+}
+
+impl ActionVerb {
+    /// Each verb with the word for it in grants and answers.
+    pub const ALL: [(Self, &str); 5] = [
+        (Self::Evict, "evict"),
+        (Self::Cordon, "cordon"),
+        (Self::Uncordon, "uncordon"),
+        (Self::Delete, "delete"),
+        (Self::Restart, "restart"),
+    ];
+}
+
+/// Secrets, each by its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SecretGrant {
+    /// Namespaces; empty for all, `$release` for the release's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
+    /// Names; at least one.
+    pub names: Vec<String>,
 }
 
 /// What one call of a plugin may use.
@@ -147,6 +286,12 @@ pub struct PluginStatus {
     /// Abilities of the host it uses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub imports: Vec<String>,
+    /// Rights its manifest asks for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<String>,
+    /// Rights it was granted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub granted: Vec<String>,
     /// Rights its manifest asks for that no grant gives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,

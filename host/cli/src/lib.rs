@@ -3,6 +3,7 @@
 
 pub mod scenario;
 
+mod compile;
 mod crd;
 mod demo;
 mod logging;
@@ -32,6 +33,9 @@ enum Command {
     Why(why::Args),
     /// Prints the CustomResourceDefinitions.
     Crd(crd::Args),
+    /// Makes machine code of a component: what the operator runs for each one.
+    #[command(hide = true)]
+    Compile(compile::Args),
 }
 
 /// How a command ended, as exit codes tell it; 2 is a wrong call and comes from the parser.
@@ -51,6 +55,7 @@ pub fn main() -> ExitCode {
         Command::Operator(args) => operator::run(args),
         Command::Why(args) => why::run(args),
         Command::Crd(args) => crd::run(args),
+        Command::Compile(args) => compile::run(args),
     };
     match ended {
         Ok(Ending::Done) => ExitCode::SUCCESS,

@@ -1,13 +1,22 @@
 //! One call of a plugin: what goes in, what comes out.
 
 pub(crate) mod answer;
+pub(crate) mod args;
 pub(crate) mod failure;
+pub(crate) mod hooks;
+pub(crate) mod post_renderer;
 pub(crate) mod readiness;
+pub(crate) mod reconciler;
 pub(crate) mod run;
+pub(crate) mod saved;
+pub(crate) mod value_mapper;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
-use pintle_api::{Facts, Object, ObjectRef, Read, Record, Timestamp, Verdict};
+use pintle_api::{
+    Blocker, Facts, Object, ObjectRef, Read, Record, Timestamp, Verdict,
+    plugin::{ActionVerb, Identity},
+};
 use serde_json::{Map, Value};
 
 use failure::CallFailure;
@@ -97,6 +106,8 @@ pub struct CallResult<T> {
     pub stats: Stats,
     /// Log lines over the budget.
     pub log_lines_dropped: u32,
+    /// True when an earlier answer was given again, since all that it was made from is the same.
+    pub reused: bool,
 }
 
 /// How a call ended.
@@ -123,6 +134,8 @@ pub struct Called {
     pub images: bool,
     /// A read was answered with `unavailable`.
     pub unavailable: bool,
+    /// It saw values of Secrets in clear text: what it was given must not be written to a file.
+    pub secret_values: bool,
 }
 
 /// What a call used.
@@ -155,6 +168,56 @@ pub struct Checked {
     pub report: Report,
 }
 
+/// What is waited for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Hold {
+    /// What is waited for; never empty in an answer.
+    pub blockers: Vec<Blocker>,
+    /// More to watch than what was read; all of it granted.
+    pub watch: Vec<Read>,
+    /// Call again after this time at the latest; none means on events alone.
+    pub recheck: Option<Duration>,
+    /// 0 to 100.
+    pub progress: Option<u8>,
+}
+
+/// An object that belongs to a plugin: returned by it, and given to it again as it is in the cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Keyed {
+    /// Stays the same over calls.
+    pub key: String,
+    /// Whether all of the object is the plugin's.
+    pub ownership: Ownership,
+    /// The object.
+    pub object: Arc<Object>,
+    /// Whose rights it is applied with.
+    pub identity: Identity,
+}
+
+/// How much of an object belongs to a plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ownership {
+    /// All of it: it is made, repaired and pruned.
+    Whole,
+    /// The fields it sets, of an object that exists: giving them up never deletes it.
+    Part,
+}
+
+/// What a plugin wants done once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Action {
+    /// It is done at most once for this key and the release.
+    pub key: String,
+    /// What is done.
+    pub verb: ActionVerb,
+    /// To which object.
+    pub target: ObjectRef,
+    /// How.
+    pub arguments: Map<String, Value>,
+    /// Whose rights it is done with.
+    pub identity: Identity,
+}
+
 /// What a plugin wants told and kept, checked and cleaned.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
@@ -162,6 +225,8 @@ pub struct Report {
     pub conditions: Vec<PluginCondition>,
     /// Events about the owner or objects of the release.
     pub events: Vec<Event>,
+    /// What is to be done once; all of it granted.
+    pub actions: Vec<Action>,
     /// Merge patch (RFC 7396) over the status that belongs to the plugin.
     pub status: Option<Map<String, Value>>,
     /// What shall be kept for the next call.
@@ -227,6 +292,7 @@ impl Called {
     /// True when the answer holds until something that was read changes.
     #[must_use]
     pub fn is_pure(self) -> bool {
-        self == Self::default()
+        let Self { clock, logs, images, unavailable, secret_values: _ } = self;
+        !(clock || logs || images || unavailable)
     }
 }

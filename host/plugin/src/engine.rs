@@ -3,15 +3,28 @@
 mod lanes;
 mod ticker;
 
-use std::{fmt, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt,
+    str::FromStr,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
 
+use serde_json::Value;
 use tokio::sync::Semaphore;
 use wasmtime::{
     Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, WasmBacktraceDetails,
     component::Linker,
 };
 
-use crate::{ability, limits, state::State};
+use crate::{
+    ability,
+    code::{Cache, CacheOptions, Code, Compiler, compatibility},
+    limits,
+    memo::{Hash, Memo},
+    slots::Slots,
+    state::State,
+};
 use lanes::Lanes;
 use ticker::Ticker;
 
@@ -25,8 +38,20 @@ struct Parts {
     ticker: Ticker,
     lanes: Lanes,
     linkers: Linkers,
-    calls: Arc<Semaphore>,
+    calls: Slots,
     compiles: Semaphore,
+    compiler: Compiler,
+    cache: Option<Cache>,
+    schemas: Option<Arc<dyn SchemaCheck>>,
+    memo: Memo,
+    /// Components at work, by the SHA-256 of their bytes.
+    codes: Mutex<HashMap<Hash, Weak<Code>>>,
+}
+
+/// Checks JSON against a JSON Schema (2020-12): of `spec.config`, and of arguments in annotations.
+pub trait SchemaCheck: Send + Sync {
+    /// What the schema refuses, each in one sentence; a schema that is none refuses everything.
+    fn violations(&self, schema: &Value, json: &Value) -> Vec<String>;
 }
 
 struct Linkers {
@@ -35,12 +60,47 @@ struct Linkers {
 }
 
 /// How an engine is set up.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Options {
     /// Threads that run plugins, besides the one of the slow lane; 0 for one a core, at most four.
     pub workers: usize,
     /// Where the memory of instances comes from.
     pub allocation: Allocation,
+    /// Who compiles components.
+    pub compiler: Compiler,
+    /// Where compiled code is kept; without it each start compiles again.
+    pub cache: Option<CacheOptions>,
+    /// Checks config and arguments against the schemas of manifests; without it plugins check alone.
+    pub schemas: Option<Arc<dyn SchemaCheck>>,
+    /// Bytes of answers that are kept to be given again; 0 for none.
+    pub memo: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            workers: 0,
+            allocation: Allocation::default(),
+            compiler: Compiler::default(),
+            cache: None,
+            schemas: None,
+            memo: limits::MEMO,
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { workers, allocation, compiler, cache, schemas, memo } = self;
+        f.debug_struct("Options")
+            .field("workers", workers)
+            .field("allocation", allocation)
+            .field("compiler", compiler)
+            .field("cache", cache)
+            .field("schemas", &schemas.is_some())
+            .field("memo", memo)
+            .finish()
+    }
 }
 
 /// Where the memory of instances comes from.
@@ -88,11 +148,17 @@ impl Engine {
         let calls = limits::CALLS_LEAST.max(cores * limits::CALLS_A_CORE);
         let (wasm, profile) = wasm_engine(options.allocation, calls)?;
         let workers = if options.workers == 0 { cores.min(4) } else { options.workers };
+        let cache = options.cache.as_ref().map(|cache| Cache::new(cache, compatibility(&wasm)));
         let parts = Parts {
+            cache,
+            compiler: options.compiler.clone(),
+            schemas: options.schemas.clone(),
+            memo: Memo::new(options.memo),
+            codes: Mutex::default(),
             ticker: Ticker::new(&wasm).map_err(EngineError::Threads)?,
             lanes: Lanes::new(workers).map_err(EngineError::Threads)?,
             linkers: Linkers::new(&wasm).map_err(EngineError::Link)?,
-            calls: Arc::new(Semaphore::new(calls)),
+            calls: Slots::new(calls),
             compiles: Semaphore::new(limits::COMPILES),
             profile,
             wasm,
@@ -129,8 +195,39 @@ impl Engine {
         if with_wasi { &self.0.linkers.wasi } else { &self.0.linkers.plain }
     }
 
-    pub(crate) fn calls(&self) -> &Arc<Semaphore> {
+    pub(crate) fn calls(&self) -> &Slots {
         &self.0.calls
+    }
+
+    pub(crate) fn compiler(&self) -> &Compiler {
+        &self.0.compiler
+    }
+
+    pub(crate) fn cache(&self) -> Option<&Cache> {
+        self.0.cache.as_ref()
+    }
+
+    pub(crate) fn memo(&self) -> &Memo {
+        &self.0.memo
+    }
+
+    /// What a schema refuses; nothing where nobody can tell.
+    pub(crate) fn violations(&self, schema: &Value, json: &Value) -> Vec<String> {
+        self.0.schemas.as_ref().map(|schemas| schemas.violations(schema, json)).unwrap_or_default()
+    }
+
+    /// The component of these bytes, if a plugin of this engine has it.
+    pub(crate) fn shared(&self, digest: &Hash) -> Option<Arc<Code>> {
+        self.0.codes.lock().unwrap_or_else(PoisonError::into_inner).get(digest)?.upgrade()
+    }
+
+    /// Shares a component with plugins that are loaded later, for as long as one has it.
+    pub(crate) fn share(&self, code: Code) -> Arc<Code> {
+        let code = Arc::new(code);
+        let mut codes = self.0.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        codes.retain(|_, known| known.strong_count() > 0);
+        codes.insert(code.digest, Arc::downgrade(&code));
+        code
     }
 
     pub(crate) fn compiles(&self) -> &Semaphore {
@@ -151,6 +248,29 @@ impl fmt::Display for Profile {
             Self::OnDemand => "on-demand",
         })
     }
+}
+
+/// A word that is no profile.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no profile: `pooling` or `on-demand`")]
+pub struct NotAProfile(String);
+
+impl FromStr for Profile {
+    type Err = NotAProfile;
+
+    fn from_str(text: &str) -> Result<Self, NotAProfile> {
+        let known = [Self::Pooling, Self::OnDemand].into_iter();
+        let mut known = known.filter(|profile| profile.to_string() == text);
+        known.next().ok_or_else(|| NotAProfile(text.chars().take(limits::REASON).collect()))
+    }
+}
+
+/// An engine that only compiles, for engines of a profile: it reserves no pool.
+pub(crate) fn compiling(profile: Profile) -> wasmtime::Result<wasmtime::Engine> {
+    wasmtime::Engine::new(&match profile {
+        Profile::Pooling => base(),
+        Profile::OnDemand => on_demand(),
+    })
 }
 
 // === impl Linkers ===
@@ -232,4 +352,23 @@ fn base() -> Config {
         .wasm_wide_arithmetic(false)
         .wasm_custom_page_sizes(false);
     config
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+    use super::*;
+
+    #[test]
+    fn code_of_the_compiling_engine_fits_the_one_that_runs() {
+        for allocation in [Allocation::Probe, Allocation::OnDemand] {
+            let (engine, profile) = wasm_engine(allocation, 8).unwrap();
+            let compiling = compiling(profile).unwrap();
+            assert_eq!(compatibility(&engine), compatibility(&compiling), "{profile}");
+            assert_eq!(profile.to_string().parse(), Ok(profile));
+        }
+        let [pool, none] = [Profile::Pooling, Profile::OnDemand].map(|profile| compiling(profile).unwrap());
+        assert_ne!(compatibility(&pool), compatibility(&none));
+        assert!("other".parse::<Profile>().is_err());
+    }
 }

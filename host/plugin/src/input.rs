@@ -1,11 +1,15 @@
 //! Objects as a guest sees them: without what changes on each write, without the values of Secrets.
 
-use pintle_api::Object;
+use pintle_api::{Blocker, Object, Read};
 use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
 
 use crate::{
-    grants::is_secret,
+    bindings::pintle::plugin::types,
+    call::{Keyed, Ownership, Report, Save},
+    grants::{Scope, is_secret},
     mask::{self, FieldPath, Mask},
+    seal::Seal,
 };
 
 /// What kubectl keeps of the last manifest: it repeats the object, Secrets included.
@@ -15,6 +19,104 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// object. The version and the managers of the object are left out, so that a write that changes
 /// nothing else changes no input; Secrets have their keys, with empty values.
 pub(crate) fn shown(object: &Object, mask: &Mask) -> Map<String, Value> {
+    let mut map = shown_with_values(object, mask);
+    if is_secret(object.api_version(), object.kind()) {
+        keep_keys(&mut map);
+    }
+    map
+}
+
+/// The same within grants that may show the values of a Secret; true when one was shown.
+pub(crate) fn shown_within(object: &Object, mask: &Mask, scope: &Scope) -> (Map<String, Value>, bool) {
+    let is_shown = is_secret(object.api_version(), object.kind())
+        && scope.shows_values(object.namespace(), object.name());
+    if is_shown { (shown_with_values(object, mask), true) } else { (shown(object, mask), false) }
+}
+
+/// An object as text, with tokens for the values of a Secret.
+pub(crate) fn sealed(object: &Object, seal: &mut Seal, scope: &Scope) -> String {
+    let mut map = shown_with_values(object, &Mask::Whole);
+    seal.close(&mut map, scope);
+    Value::Object(map).to_string()
+}
+
+/// Live objects of a plugin as it is given them.
+pub(crate) fn applied(applied: &[Keyed], seal: &mut Seal, scope: &Scope) -> Vec<types::KeyedObject> {
+    let keyed = applied.iter().map(|keyed| types::KeyedObject {
+        key: keyed.key.clone(),
+        ownership: match keyed.ownership {
+            Ownership::Whole => types::Ownership::Whole,
+            Ownership::Part => types::Ownership::Part,
+        },
+        object: sealed(&keyed.object, seal, scope),
+    });
+    keyed.collect()
+}
+
+/// Mixes them into a hash.
+pub(crate) fn hash_applied(applied: &[types::KeyedObject], hash: &mut Sha256) {
+    hash.update(applied.len().to_le_bytes());
+    for types::KeyedObject { key, ownership, object } in applied {
+        hash.update([u8::from(matches!(ownership, types::Ownership::Part))]);
+        for part in [key, object] {
+            hash.update(part.len().to_le_bytes());
+            hash.update(part);
+        }
+    }
+}
+
+/// JSON with the keys of each mapping in order: equal values have equal texts.
+pub(crate) fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            let entries = entries.into_iter();
+            let entries =
+                entries.map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), canonical(value)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
+        }
+        Value::Array(list) => format!("[{}]", list.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        scalar => scalar.to_string(),
+    }
+}
+
+/// About how many bytes an answer takes, without its objects.
+pub(crate) fn weight_of(blockers: &[Blocker], watch: &[Read], report: &Report) -> usize {
+    let Report { conditions, events, actions, status, save } = report;
+    let saved = if let Save::Set(value) = save { weight_of_value(value) } else { 0 };
+    let texts = blockers.iter().map(|blocker| blocker.message.len()).sum::<usize>()
+        + conditions.iter().map(|condition| condition.message.len()).sum::<usize>()
+        + events.iter().map(|event| event.message.len()).sum::<usize>();
+    let maps = status.iter().chain(actions.iter().map(|action| &action.arguments)).map(weight_of_map);
+    // What a small answer takes, and what each entry takes besides its text.
+    1_024
+        + saved
+        + texts
+        + maps.sum::<usize>()
+        + 256 * (blockers.len() + watch.len() + conditions.len() + events.len())
+}
+
+/// About how many bytes a mapping takes.
+pub(crate) fn weight_of_map(map: &Map<String, Value>) -> usize {
+    map.iter().map(|(key, value)| 64 + key.len() + weight_of_value(value)).sum()
+}
+
+/// About how many bytes objects take.
+pub(crate) fn weight_of_keyed(keyed: &[Keyed]) -> usize {
+    keyed.iter().map(|keyed| keyed.key.len() + weight_of_map(keyed.object.json())).sum()
+}
+
+fn weight_of_value(value: &Value) -> usize {
+    32 + match value {
+        Value::String(text) => text.len(),
+        Value::Array(list) => list.iter().map(weight_of_value).sum(),
+        Value::Object(map) => weight_of_map(map),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
+fn shown_with_values(object: &Object, mask: &Mask) -> Map<String, Value> {
     let mut map = match mask {
         Mask::Whole => without_metadata(object.json()),
         Mask::Part(_) => mask.keep(object.json()),
@@ -23,9 +125,6 @@ pub(crate) fn shown(object: &Object, mask: &Mask) -> Map<String, Value> {
         copy(object.json(), &mut map, field);
     }
     map.insert("metadata".to_owned(), Value::Object(metadata(object, mask)));
-    if is_secret(object.api_version(), object.kind()) {
-        keep_keys(&mut map);
-    }
     map
 }
 

@@ -26,7 +26,7 @@ mod ability;
 mod bindings;
 mod breaker;
 mod call;
-mod compile;
+mod code;
 mod engine;
 mod grants;
 mod input;
@@ -34,20 +34,30 @@ pub mod limits;
 mod load;
 mod manifest;
 mod mask;
+mod memo;
 mod reads;
+mod seal;
 mod selector;
+mod slots;
 mod state;
 mod text;
 
 pub use breaker::{Admission, Breaker, Breakers};
 pub use call::{
-    Call, CallResult, Called, Checked, Event, Operation, Outcome, PluginCondition, Release, Report, Save,
-    Stats, StepClock,
+    Action, Call, CallResult, Called, Checked, Event, Hold, Keyed, Operation, Outcome, Ownership,
+    PluginCondition, Release, Report, Save, Stats, StepClock,
     failure::{CallFailure, Retry},
+    hooks::{HookOutcome, Phase, Stepped},
+    post_renderer::{Edit, PostRendered, Rendered},
+    reconciler::Desired,
+    value_mapper::{Mapped, Pool, PoolsOverlap, merge_patch, nodes_of_pools},
 };
-pub use compile::CompileError;
-pub use engine::{Allocation, Engine, EngineError, Options, Profile};
+pub use code::{
+    CacheKey, CacheOptions, ChildError, CompileError, Compiler, Origin, ShortKey, compile_in_child,
+};
+pub use engine::{Allocation, Engine, EngineError, NotAProfile, Options, Profile, SchemaCheck};
 pub use grants::GrantError;
 pub use limits::LimitError;
 pub use load::{Artifact, Export, LoadError, Plugin};
 pub use manifest::{Manifest, ManifestError, Needs};
+pub use seal::{Misplaced, SealedValues};

@@ -13,6 +13,14 @@ pub const MIB: usize = 1 << 20;
 pub const COMPONENT: usize = 32 * MIB;
 /// Wall time of one compilation. Python and JavaScript take 5 s on two cores, a hostile one took 126 s.
 pub const COMPILE_TIME: Duration = Duration::from_secs(60);
+/// Wall time after which the one that waits for a compilation gives up, on top of the compiler's own.
+pub const COMPILE_GRACE: Duration = Duration::from_secs(5);
+/// Address space of the compiler's process, in bytes: four times what the largest useful guest takes.
+pub const COMPILE_MEMORY: usize = 2 << 30;
+/// Bytes of compiled code that are taken from the compiler: Python with its interpreter has 60 MB.
+pub const COMPILED: usize = 512 * MIB;
+/// Bytes of all compiled code that is kept on disk.
+pub const CACHE: u64 = 1 << 30;
 /// Components compiled at once: each may use hundreds of megabytes while it lasts.
 pub const COMPILES: usize = 1;
 
@@ -96,6 +104,27 @@ pub const BLOCKERS: usize = 256;
 pub const CONDITIONS: usize = 16;
 /// Events of one answer.
 pub const EVENTS: usize = 16;
+/// Actions of one answer.
+pub const ACTIONS: usize = 16;
+/// Bytes of an action's arguments.
+pub const ARGUMENTS: usize = 4 * KIB;
+/// Objects that one answer may want: a driver stack of a vendor has thirty.
+pub const OBJECTS: usize = 512;
+/// Bytes of one object: etcd takes no larger one.
+pub const OBJECT: usize = 3 * MIB / 2;
+/// Edits of one answer of a post-renderer.
+pub const EDITS: usize = 2_048;
+/// Node pools of one mapping, and labels of one pool.
+pub const POOLS: usize = 64;
+/// Characters of a pool's key: it ends names of objects, and names have 63.
+pub const POOL_KEY: usize = 20;
+/// Images that one call may look up.
+pub const IMAGES: u32 = 64;
+/// Different arguments of annotations that are remembered as checked, for one plugin.
+pub const ARGS_REMEMBERED: usize = 256;
+/// Bytes of answers that are kept to be given again, of all plugins together, where the host says
+/// nothing.
+pub const MEMO: usize = 8 * MIB;
 /// Extra watches of one answer.
 pub const WATCHES: usize = 64;
 /// Bytes of what a plugin may keep.

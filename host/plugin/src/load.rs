@@ -1,32 +1,39 @@
 //! From bytes and grants to a plugin that can be called.
 
 mod describe;
+mod error;
 mod exports;
+mod known;
 
-use std::{fmt, sync::Arc};
+use std::{
+    collections::HashSet,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use pintle_api::plugin::PluginSpec;
-use tokio::sync::Semaphore;
-use wasmtime::component::{Component, InstancePre};
+use wasmtime::component::InstancePre;
 
 use crate::{
     Call, Engine, Manifest,
-    ability::{INTERFACES, inputs::Inputs, log::Lines, log::Quota},
+    ability::{inputs::Inputs, log::Lines, log::Quota},
     call::{
-        Called, Outcome, Release,
-        failure::CallFailure,
+        Called,
         run::{Function, Job},
     },
-    compile::{self, CompileError},
-    grants::{GrantError, Granted, Scope},
-    limits::{self, CallLimits, LimitError},
-    manifest::ManifestError,
+    code::{self, Code, Origin},
+    grants::{Granted, Scope},
+    limits::{self, CallLimits},
     mask::Mask,
+    memo::{Asked, Hash},
     reads::Reads,
+    slots::Slots,
     state::{Memory, State},
 };
+pub use error::LoadError;
 pub use exports::Export;
 pub(crate) use exports::Exports;
+use known::Known;
 
 /// What the package of all interfaces is called.
 const PACKAGE: &str = "pintle:plugin/";
@@ -52,7 +59,8 @@ struct Parts {
     engine: Engine,
     name: Arc<str>,
     digest: String,
-    component: Component,
+    code: Arc<Code>,
+    origin: Origin,
     guest: InstancePre<State>,
     exports: Exports,
     imports: Vec<String>,
@@ -60,123 +68,18 @@ struct Parts {
     applied_fields: Mask,
     granted: Arc<Granted>,
     grants: Arc<str>,
+    granted_lines: Vec<String>,
     config: Arc<str>,
+    binding: Hash,
     limits: CallLimits,
-    calls: Arc<Semaphore>,
+    calls: Slots,
+    accepted_args: AcceptedArgs,
     quota: Arc<Quota>,
 }
 
-/// Why a plugin is not there. None is mended by a retry: the component or its Plugin must change.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The bytes are no component that can be compiled.
-    #[error("could not compile the component")]
-    Compile(#[from] CompileError),
-    /// A limit of the Plugin cannot be kept.
-    #[error("the limits of Plugin {plugin} cannot be kept")]
-    Limits {
-        /// Name of the Plugin.
-        plugin: String,
-        /// Which, and why.
-        source: LimitError,
-    },
-    /// A grant of the Plugin cannot be given.
-    #[error("the grants of Plugin {plugin} cannot be given")]
-    Grants {
-        /// Name of the Plugin.
-        plugin: String,
-        /// Which, and why.
-        source: GrantError,
-    },
-    /// It was built for WASI, which is off.
-    #[error(
-        "the component imports {}; the line `wasi: true` under spec of Plugin {plugin} would offer them, \
-         without files, network and real clocks", .imports.join(", ")
-    )]
-    NeedsWasi {
-        /// Name of the Plugin.
-        plugin: String,
-        /// The interfaces.
-        imports: Vec<String>,
-    },
-    /// It needs what no host of this version offers.
-    #[error("the component imports {}, which this host does not offer", .imports.join(", "))]
-    UnknownImports {
-        /// The interfaces.
-        imports: Vec<String>,
-    },
-    /// An interface it imports is not the one this host offers.
-    #[error("the component was built for another version of the host's interfaces")]
-    Link(#[source] wasmtime::Error),
-    /// It has no function that a plugin has.
-    #[error(
-        "the component exports none of value-mapper, post-renderer, readiness, hooks, reconciler of \
-         pintle:plugin@0.1; it exports {}", list(.found)
-    )]
-    NoExports {
-        /// What it exports instead.
-        found: Vec<String>,
-    },
-    /// It does not say who it is.
-    #[error("the component does not export pintle:plugin/plugin-info@0.1, which every plugin must")]
-    NoPluginInfo,
-    /// It exports an interface with other functions or types.
-    #[error("the component was built for another version of {interface}")]
-    InterfaceMismatch {
-        /// Which interface.
-        interface: &'static str,
-        /// What differs.
-        #[source]
-        source: wasmtime::Error,
-    },
-    /// It needs more before its first call than its limits give.
-    #[error("the component starts with {wanted} {unit}, its limits give {limit}")]
-    StartsTooLarge {
-        /// What it starts with.
-        wanted: u64,
-        /// What it may have.
-        limit: u64,
-        /// Of what.
-        unit: &'static str,
-    },
-    /// It could not be started or asked who it is.
-    #[error("the plugin did not describe itself")]
-    Describe(#[source] CallFailure),
-    /// What it says about itself cannot be used.
-    #[error("the manifest of the plugin cannot be used")]
-    Manifest(#[source] ManifestError),
-    /// It does not accept `spec.config`.
-    #[error("the plugin does not accept spec.config: {0}")]
-    Config(String),
-}
-
-fn list(found: &[String]) -> String {
-    if found.is_empty() { "nothing".to_owned() } else { found.join(", ") }
-}
-
-// === impl LoadError ===
-
-impl LoadError {
-    /// CamelCase reason for the condition `Ready` of the Plugin.
-    #[must_use]
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::Compile(CompileError::CoreModule) => "NotAComponent",
-            Self::Compile(CompileError::NotWasm) => "NotWebAssembly",
-            Self::Compile(CompileError::TooLarge(_)) | Self::StartsTooLarge { .. } => "TooLarge",
-            Self::Compile(_) => "NotCompiled",
-            Self::Limits { .. } => "InvalidLimits",
-            Self::Grants { .. } => "InvalidGrants",
-            Self::NeedsWasi { .. } => "NeedsWasi",
-            Self::UnknownImports { .. } | Self::Link(_) => "ImportsNotOffered",
-            Self::NoExports { .. } | Self::NoPluginInfo => "NotAPlugin",
-            Self::InterfaceMismatch { .. } => "InterfaceMismatch",
-            Self::Describe(_) => "NotDescribed",
-            Self::Manifest(_) => "InvalidManifest",
-            Self::Config(_) => "InvalidConfig",
-        }
-    }
-}
+/// Arguments of annotations that were checked and accepted.
+#[derive(Default)]
+pub(crate) struct AcceptedArgs(Mutex<HashSet<Hash>>);
 
 // === impl Plugin ===
 
@@ -187,9 +90,9 @@ impl Plugin {
     /// When it is no plugin, or its Plugin object gives it something it cannot be given.
     pub async fn load(engine: &Engine, artifact: Artifact, spec: &PluginSpec) -> Result<Self, LoadError> {
         let Artifact { name, digest, bytes } = artifact;
-        let component = compile::compile(engine, bytes).await?;
-        let known =
-            Known { engine: engine.clone(), name: name.into(), digest, component, quota: Arc::default() };
+        let (code, origin) = code::load(engine, bytes).await?;
+        let (engine, name, quota) = (engine.clone(), name.into(), Arc::default());
+        let known = Known { engine, name, digest, code, origin, quota };
         known.bind(spec).await
     }
 
@@ -204,7 +107,8 @@ impl Plugin {
             engine: parts.engine.clone(),
             name: Arc::clone(&parts.name),
             digest: parts.digest.clone(),
-            component: parts.component.clone(),
+            code: Arc::clone(&parts.code),
+            origin: Origin::Shared,
             quota: Arc::clone(&parts.quota),
         };
         known.bind(spec).await
@@ -246,6 +150,38 @@ impl Plugin {
         self.0.manifest.missing(&self.0.granted)
     }
 
+    /// What its manifest asks for, as the lines that would give it.
+    #[must_use]
+    pub fn asked(&self) -> Vec<String> {
+        self.0.manifest.asked()
+    }
+
+    /// What it was granted, as the lines that gave it.
+    #[must_use]
+    pub fn granted(&self) -> &[String] {
+        &self.0.granted_lines
+    }
+
+    /// Rights that this one asks for, lacks, and that the other does not ask for: what an upgrade from
+    /// the other would need. The upgrade stops while this is not empty, and shows these lines.
+    #[must_use]
+    pub fn asks_beyond(&self, other: &Plugin) -> Vec<String> {
+        let before: HashSet<String> = other.asked().into_iter().collect();
+        self.missing().into_iter().filter(|line| !before.contains(line)).collect()
+    }
+
+    /// The reason if the manifest lists it, else `Other`: what may be a label of a metric.
+    #[must_use]
+    pub fn known_reason<'a>(&self, reason: &'a str) -> &'a str {
+        if self.0.manifest.reasons.iter().any(|known| known == reason) { reason } else { "Other" }
+    }
+
+    /// Where its machine code came from.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        self.0.origin
+    }
+
     /// What each call may use.
     #[must_use]
     pub fn limits(&self) -> CallLimits {
@@ -264,8 +200,42 @@ impl Plugin {
         &self.0.engine
     }
 
-    pub(crate) fn calls(&self) -> &Arc<Semaphore> {
+    pub(crate) fn calls(&self) -> &Slots {
         &self.0.calls
+    }
+
+    pub(crate) fn config(&self) -> &str {
+        &self.0.config
+    }
+
+    pub(crate) fn binding(&self) -> &Hash {
+        &self.0.binding
+    }
+
+    pub(crate) fn accepted_args(&self) -> &AcceptedArgs {
+        &self.0.accepted_args
+    }
+
+    /// What a call may read and return.
+    pub(crate) fn scope(&self, call: &Call) -> Scope {
+        Scope {
+            plugin: Arc::clone(&self.0.name),
+            granted: Arc::clone(&self.0.granted),
+            namespace: call.release.namespace.clone(),
+            own: Arc::clone(&call.own),
+        }
+    }
+
+    /// The large inputs of a call.
+    pub(crate) fn inputs(&self, call: &Call) -> Inputs {
+        Inputs {
+            owner: Some(Arc::clone(&call.owner)),
+            host_fields: Arc::clone(&call.host_fields),
+            config: Arc::clone(&self.0.config),
+            values: Some(Arc::clone(&call.values)),
+            saved: call.saved.clone(),
+            grants: Arc::clone(&self.0.grants),
+        }
     }
 
     pub(crate) fn quota(&self) -> &Quota {
@@ -273,30 +243,30 @@ impl Plugin {
     }
 
     pub(crate) fn job<F: Function>(&self, function: F, call: Call) -> Job<F> {
-        let Call { facts, release, owner, host_fields, values, saved, own, clock, .. } = call;
-        let Release { namespace, .. } = release;
-        let parts = &self.0;
-        let inputs = Inputs {
-            owner: Some(owner),
-            host_fields,
-            config: Arc::clone(&parts.config),
-            values: Some(values),
-            saved,
-            grants: Arc::clone(&parts.grants),
-        };
-        let (plugin, granted) = (Arc::clone(&parts.name), Arc::clone(&parts.granted));
         let state = State {
-            inputs,
-            scope: Scope { plugin, granted, namespace, own },
-            reads: Reads::new(facts),
+            inputs: self.inputs(&call),
+            scope: self.scope(&call),
+            reads: Reads::new(call.facts),
             lines: Lines::default(),
-            clock,
+            clock: call.clock,
             called: Called::default(),
-            memory: Memory::new(parts.limits.memory),
+            asked: Asked::default(),
+            memory: Memory::new(self.0.limits.memory),
             wasi: None,
         };
-        let (engine, guest) = (parts.engine.clone(), parts.guest.clone());
-        Job { engine, guest, limits: parts.limits, state, function }
+        self.job_with(function, state, self.0.limits)
+    }
+
+    /// A job that can read nothing and is for no release.
+    pub(crate) fn bare_job<F: Function>(&self, function: F) -> Job<F> {
+        let limits = CallLimits { timeout: limits::DESCRIBE_TIME, ..self.0.limits };
+        let state = describe::state(&self.0.name, &self.0.config, limits);
+        self.job_with(function, state, limits)
+    }
+
+    fn job_with<F: Function>(&self, function: F, state: State, limits: CallLimits) -> Job<F> {
+        let (engine, guest) = (self.0.engine.clone(), self.0.guest.clone());
+        Job { engine, guest, limits, state, function }
     }
 }
 
@@ -312,106 +282,19 @@ impl fmt::Debug for Plugin {
     }
 }
 
-/// A compiled component, before it has grants.
-struct Known {
-    engine: Engine,
-    name: Arc<str>,
-    digest: String,
-    component: Component,
-    quota: Arc<Quota>,
-}
+// === impl AcceptedArgs ===
 
-impl Known {
-    async fn bind(self, spec: &PluginSpec) -> Result<Plugin, LoadError> {
-        let plugin = || self.name.to_string();
-        let limits = CallLimits::try_from(&spec.limits)
-            .map_err(|source| LoadError::Limits { plugin: plugin(), source })?;
-        let granted =
-            Granted::new(&spec.grants).map_err(|source| LoadError::Grants { plugin: plugin(), source })?;
-        self.check_size(limits)?;
-        let imports = self.check_imports(spec.wasi)?;
-        let linker = self.engine.linker(spec.wasi);
-        let guest = linker.instantiate_pre(&self.component).map_err(LoadError::Link)?;
-        let exports = Exports::find(&self.engine, &self.component, &guest)?;
-        let config: Arc<str> = serde_json::Value::Object(spec.config.clone()).to_string().into();
-        let manifest = self.describe(&guest, &exports, &config, limits).await?;
-        let parts = Parts {
-            applied_fields: manifest.mask().map_err(LoadError::Manifest)?,
-            grants: serde_json::to_string(&spec.grants).unwrap_or_default().into(),
-            granted: Arc::new(granted),
-            calls: Arc::new(Semaphore::new(limits::CALLS_OF_ONE)),
-            engine: self.engine,
-            name: self.name,
-            digest: self.digest,
-            component: self.component,
-            quota: self.quota,
-            guest,
-            exports,
-            imports,
-            manifest,
-            config,
-            limits,
-        };
-        Ok(Plugin(Arc::new(parts)))
+impl AcceptedArgs {
+    pub(crate) fn has(&self, args: &Hash) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(args)
     }
 
-    /// Refuses a component that could never be instantiated within its limits.
-    fn check_size(&self, limits: CallLimits) -> Result<(), LoadError> {
-        let Some(required) = self.component.resources_required() else { return Ok(()) };
-        // Sizes of memories are in pages of WebAssembly.
-        let memory = required.max_initial_memory_size.unwrap_or(0).saturating_mul(64 * limits::KIB as u64);
-        let checks = [
-            (u64::from(required.num_memories), u64::from(limits::MEMORIES), "memories"),
-            (u64::from(required.num_tables), u64::from(limits::TABLES), "tables"),
-            (memory, limits.memory as u64, "bytes of memory"),
-            (required.max_initial_table_size.unwrap_or(0), limits::TABLE_ELEMENTS as u64, "table elements"),
-        ];
-        match checks.into_iter().find(|(wanted, limit, _)| wanted > limit) {
-            Some((wanted, limit, unit)) => Err(LoadError::StartsTooLarge { wanted, limit, unit }),
-            None => Ok(()),
+    /// Remembers arguments; all are forgotten when there are too many, which costs a call each.
+    pub(crate) fn add(&self, args: Hash) {
+        let mut accepted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if accepted.len() >= limits::ARGS_REMEMBERED {
+            accepted.clear();
         }
-    }
-
-    /// The interfaces it imports, without package and version.
-    fn check_imports(&self, with_wasi: bool) -> Result<Vec<String>, LoadError> {
-        let imports = exports::names(self.component.component_type().imports(self.engine.wasm()));
-        let (wasi, others): (Vec<String>, Vec<String>) =
-            imports.into_iter().partition(|name| name.starts_with("wasi:"));
-        if !with_wasi && !wasi.is_empty() {
-            return Err(LoadError::NeedsWasi { plugin: self.name.to_string(), imports: wasi });
-        }
-        let (known, unknown): (Vec<String>, Vec<String>) =
-            others.into_iter().partition(|name| INTERFACES.contains(&exports::short(name)));
-        if !unknown.is_empty() {
-            return Err(LoadError::UnknownImports { imports: unknown });
-        }
-        let known = known.iter().map(|name| exports::short(name)).filter(|name| *name != "types");
-        Ok(known.map(str::to_owned).chain(wasi).collect())
-    }
-
-    async fn describe(
-        &self,
-        guest: &InstancePre<State>,
-        exports: &Exports,
-        config: &Arc<str>,
-        limits: CallLimits,
-    ) -> Result<Manifest, LoadError> {
-        let job = Job {
-            engine: self.engine.clone(),
-            guest: guest.clone(),
-            limits: CallLimits { timeout: limits::DESCRIBE_TIME, ..limits },
-            state: describe::state(&self.name, config, limits),
-            function: describe::Describe { exports: exports.clone(), config: config.to_string() },
-        };
-        let slot = self.engine.calls().clone().acquire_owned().await;
-        let ended = self.engine.lanes().run(async move { (job.run().await, slot) }).await;
-        let Ok((done, _slot)) = ended else { return Err(LoadError::Describe(CallFailure::Stopped)) };
-        done.state.lines.write(&self.name, "", &self.quota);
-        match done.outcome {
-            Outcome::Answered(described) => described,
-            Outcome::Failed(failure) => Err(LoadError::Describe(failure)),
-            // There are no facts while a plugin is described, so there is none to fetch either.
-            Outcome::NeedsFacts(_) => Err(LoadError::Describe(CallFailure::Stopped)),
-        }
+        accepted.insert(args);
     }
 }

@@ -1,6 +1,6 @@
 //! What a plugin says about itself: the JSON of `describe`.
 
-use pintle_api::plugin::{LogGrant, ReadGrant};
+use pintle_api::plugin::{ActionGrant, Grants, LogGrant, ObjectGrant, PartGrant, ReadGrant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -53,13 +53,13 @@ pub struct Needs {
     /// Pods whose logs it reads.
     pub logs: Vec<LogGrant>,
     /// Kinds it returns to be applied.
-    pub objects: Vec<Value>,
+    pub objects: Vec<ObjectGrant>,
     /// Parts of foreign objects it sets.
-    pub parts: Vec<Value>,
-    /// Verbs it asks the host to do.
-    pub actions: Vec<Value>,
-    /// Images it resolves.
-    pub images: Vec<Value>,
+    pub parts: Vec<PartGrant>,
+    /// What it asks the host to do.
+    pub actions: Vec<ActionGrant>,
+    /// Images it looks up.
+    pub images: Vec<String>,
 }
 
 /// What is wrong with a manifest.
@@ -121,16 +121,38 @@ impl Manifest {
 
     /// What it asks for and no grant gives, as the lines that would give it.
     pub(crate) fn missing(&self, granted: &Granted) -> Vec<String> {
-        let reads = self.needs.read.iter().filter(|need| !granted.covers_read(need));
-        let logs = self.needs.logs.iter().filter(|need| !granted.covers_logs(need));
-        let reads = reads.map(|need| line("read", serde_json::to_value(need)));
-        let logs = logs.map(|need| line("logs", serde_json::to_value(need)));
-        reads.chain(logs).map(|line| text::clean(&line, limits::MESSAGE)).collect()
+        let Needs { read, logs, objects, parts, actions, images } = &self.needs;
+        let mut missing = lines("read", read.iter().filter(|need| !granted.covers_read(need)));
+        missing.extend(lines("logs", logs.iter().filter(|need| !granted.covers_logs(need))));
+        missing.extend(lines("objects", objects.iter().filter(|need| !granted.covers_objects(need))));
+        missing.extend(lines("parts", parts.iter().filter(|need| !granted.covers_parts(need))));
+        missing.extend(lines("actions", actions.iter().filter(|need| !granted.covers_actions(need))));
+        missing.extend(lines("images", images.iter().filter(|need| !granted.covers_image(need))));
+        missing
+    }
+
+    /// All that it asks for, as the lines that would give it.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.missing(&Granted::default())
     }
 }
 
-fn line(list: &str, need: serde_json::Result<Value>) -> String {
-    format!("spec.grants.{list}: [{}]", need.unwrap_or_default())
+/// Grants as the lines that an administrator writes.
+pub(crate) fn granted_lines(grants: &Grants) -> Vec<String> {
+    let Grants { read, logs, objects, parts, actions, images, secret_values } = grants;
+    let mut all = lines("read", read.iter());
+    all.extend(lines("logs", logs.iter()));
+    all.extend(lines("objects", objects.iter()));
+    all.extend(lines("parts", parts.iter()));
+    all.extend(lines("actions", actions.iter()));
+    all.extend(lines("images", images.iter()));
+    all.extend(lines("secretValues", secret_values.iter()));
+    all
+}
+
+fn lines<'a, T: Serialize + 'a>(list: &str, entries: impl Iterator<Item = &'a T>) -> Vec<String> {
+    let entries = entries.map(|entry| serde_json::to_value(entry).unwrap_or_default());
+    entries.map(|entry| text::clean(&format!("spec.grants.{list}: [{entry}]"), limits::MESSAGE)).collect()
 }
 
 #[cfg(test)]
@@ -166,6 +188,36 @@ mod tests {
         let elsewhere =
             json!({"read": [{"apiGroups": [""], "kinds": ["Pod"], "namespaces": ["x"]}], "logs": [{}]});
         assert_eq!(missing(elsewhere).len(), 1);
+    }
+
+    #[test]
+    fn writes_and_images_are_asked_for_as_reads_are() {
+        let needs = json!({
+            "objects": [{"apiGroups": [""], "kinds": ["ConfigMap"], "namespaces": ["$release"]}],
+            "parts": [{"apiGroups": [""], "kinds": ["Node"], "fields": ["metadata.labels.a"]}],
+            "actions": [{"verbs": ["evict", "delete"], "apiGroups": [""], "kinds": ["Pod"]}],
+            "images": ["r.example/vendor/*"]});
+        let manifest =
+            parse(&json!({"manifest": FORMAT, "name": "n", "version": "1", "needs": needs})).unwrap();
+        assert_eq!(manifest.asked().len(), 4);
+        let missing = |grants: Value| {
+            let grants: Grants = serde_json::from_value(grants).unwrap();
+            manifest.missing(&Granted::new(&grants).unwrap())
+        };
+        assert_eq!(missing(needs.clone()), Vec::<String>::new());
+        let mut fewer = needs.clone();
+        fewer["actions"][0]["verbs"] = json!(["evict"]);
+        assert_eq!(
+            missing(fewer),
+            [
+                "spec.grants.actions: [{\"apiGroups\":[\"\"],\"kinds\":[\"Pod\"],\"verbs\":[\"evict\",\"delete\"]}]"
+            ]
+        );
+        let wider = json!({"objects": [{"apiGroups": [""], "kinds": ["ConfigMap"]}], "parts": [],
+            "actions": needs["actions"], "images": ["r.example/**"]});
+        let lines = missing(wider);
+        assert!(lines.len() == 2 && lines[0].starts_with("spec.grants.parts"), "{lines:?}");
+        assert!(lines[1].contains("r.example/vendor/*"), "{lines:?}");
     }
 
     #[test]

@@ -139,6 +139,29 @@ impl Mask {
         }
     }
 
+    /// The first path of the mapping, as a grant would name it, that is not in the set.
+    pub(crate) fn first_beyond(&self, map: &Map<String, Value>) -> Option<FieldPath> {
+        let Self::Part(fields) = self else { return None };
+        let none = Self::nothing();
+        map.iter().find_map(|(key, value)| {
+            let mask = fields.get(key).unwrap_or(&none);
+            let mut beyond = mask.first_beyond_value(value)?;
+            beyond.0.insert(0, key.clone());
+            Some(beyond)
+        })
+    }
+
+    fn first_beyond_value(&self, value: &Value) -> Option<FieldPath> {
+        match (self, value) {
+            (Self::Whole, _) => None,
+            (Self::Part(_), Value::Object(map)) if !map.is_empty() => self.first_beyond(map),
+            (Self::Part(_), Value::Array(list)) if !list.is_empty() => {
+                list.iter().find_map(|element| self.first_beyond_value(element))
+            }
+            (Self::Part(_), _) => Some(FieldPath(Vec::new())),
+        }
+    }
+
     fn keep_value(&self, value: &Value) -> Option<Value> {
         match (self, value) {
             (Self::Whole, value) => Some(value.clone()),

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use pintle_api::{Answer, Facts, LogTail, Object, ObjectRef, Query, Read, Record, Recorder};
+use pintle_api::{
+    Answer, Facts, LogTail, Object, ObjectRef, Query, Read, Record, Recorder, plugin::Identity,
+};
 
 use crate::{call::failure::CallFailure, limits};
 
@@ -12,13 +14,22 @@ pub(crate) struct Reads {
     record: Record,
     objects: u32,
     tails: u32,
+    images: u32,
     bytes: usize,
     unavailable: bool,
 }
 
 impl Reads {
     pub(crate) fn new(facts: Arc<dyn Facts>) -> Self {
-        Self { facts, record: Record::default(), objects: 0, tails: 0, bytes: 0, unavailable: false }
+        Self {
+            facts,
+            record: Record::default(),
+            objects: 0,
+            tails: 0,
+            images: 0,
+            bytes: 0,
+            unavailable: false,
+        }
     }
 
     /// Counts one read of an object or a page.
@@ -51,16 +62,29 @@ impl Reads {
         Ok(())
     }
 
-    pub(crate) fn get(&mut self, target: &ObjectRef) -> Answer<Arc<Object>> {
-        self.once(|facts| facts.get(target), Answer::is_not_yet)
+    pub(crate) fn get(&mut self, target: &ObjectRef, identity: Identity) -> Answer<Arc<Object>> {
+        self.once(identity, |facts| facts.get(target), Answer::is_not_yet)
     }
 
-    pub(crate) fn list(&mut self, query: &Query) -> Answer<Vec<Arc<Object>>> {
-        self.once(|facts| facts.list(query), Answer::is_not_yet)
+    pub(crate) fn list(&mut self, query: &Query, identity: Identity) -> Answer<Vec<Arc<Object>>> {
+        self.once(identity, |facts| facts.list(query), Answer::is_not_yet)
     }
 
-    pub(crate) fn tail(&mut self, log: &LogTail) -> Answer<String> {
-        self.once(|facts| facts.tail(log), Answer::is_not_yet)
+    pub(crate) fn tail(&mut self, log: &LogTail, identity: Identity) -> Answer<String> {
+        self.once(identity, |facts| facts.tail(log), Answer::is_not_yet)
+    }
+
+    pub(crate) fn resolve(&mut self, image: &str) -> Answer<String> {
+        self.once(Identity::Owner, |facts| facts.resolve(image), Answer::is_not_yet)
+    }
+
+    /// Counts one lookup of an image.
+    ///
+    /// # Errors
+    /// When the call has used up its lookups, which ends it.
+    pub(crate) fn count_image(&mut self) -> Result<(), CallFailure> {
+        self.images += 1;
+        within(self.images, limits::IMAGES, "images")
     }
 
     /// Notes that the guest was told `unavailable`.
@@ -79,19 +103,25 @@ impl Reads {
 
     /// Reads made, and bytes given.
     pub(crate) fn spent(&self) -> (u32, usize) {
-        (self.objects.saturating_add(self.tails), self.bytes)
+        (self.objects.saturating_add(self.tails).saturating_add(self.images), self.bytes)
     }
 
     pub(crate) fn into_record(self) -> Record {
         self.record
     }
 
-    fn once<T>(&mut self, read: impl Fn(&dyn Facts) -> T, is_not_yet: impl Fn(&T) -> bool) -> T {
+    fn once<T>(
+        &mut self,
+        identity: Identity,
+        read: impl Fn(&dyn Facts) -> T,
+        is_not_yet: impl Fn(&T) -> bool,
+    ) -> T {
         let known = read(&self.record);
         if !is_not_yet(&known) {
             return known;
         }
-        let recorder = Recorder::new(&*self.facts);
+        let operator = self.facts.as_operator().filter(|_| identity == Identity::Operator);
+        let recorder = Recorder::new(operator.unwrap_or(&*self.facts));
         let answer = read(&recorder);
         self.record.extend(recorder.into_record());
         answer

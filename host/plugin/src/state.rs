@@ -7,6 +7,7 @@ use crate::{
     call::{Called, StepClock},
     grants::Scope,
     limits,
+    memo::Asked,
     reads::Reads,
 };
 
@@ -18,6 +19,7 @@ pub(crate) struct State {
     pub(crate) lines: Lines,
     pub(crate) clock: StepClock,
     pub(crate) called: Called,
+    pub(crate) asked: Asked,
     pub(crate) memory: Memory,
     /// Made when the guest first asks WASI for something.
     pub(crate) wasi: Option<Box<Wasi>>,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use pintle_api::{Answer, Object, ObjectRef, Query};
+use pintle_api::{Answer, Object, ObjectRef, Query, plugin::Identity};
 use wasmtime::component::{HasData, Linker};
 
 use crate::{
@@ -10,9 +10,11 @@ use crate::{
         kube_read::{self, Page},
         types::{ObjectQuery, ObjectRef as GuestRef, ReadError},
     },
+    call::Called,
     grants::{Denial, Scope, labels},
     input, limits,
     mask::{FieldPath, Mask},
+    memo::{self, Asked, Hash, Question},
     reads::Reads,
     selector::Selector,
     state::State,
@@ -20,8 +22,10 @@ use crate::{
 
 /// What a call of this ability works on.
 pub(crate) struct KubeRead<'a> {
-    reads: &'a mut Reads,
-    scope: &'a Scope,
+    pub(crate) reads: &'a mut Reads,
+    pub(crate) scope: &'a Scope,
+    pub(crate) called: &'a mut Called,
+    pub(crate) asked: &'a mut Asked,
 }
 
 impl HasData for KubeRead<'static> {
@@ -32,6 +36,8 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     kube_read::add_to_linker::<State, KubeRead<'static>>(linker, |state| KubeRead {
         reads: &mut state.reads,
         scope: &state.scope,
+        called: &mut state.called,
+        asked: &mut state.asked,
     })
 }
 
@@ -42,7 +48,10 @@ impl kube_read::Host for KubeRead<'_> {
         fields: Vec<String>,
     ) -> wasmtime::Result<Result<String, ReadError>> {
         self.reads.count_object()?;
-        let text = match self.read_one(&reference(target), &fields) {
+        let target = reference(target);
+        let read = self.read_one(&target, &fields);
+        self.asked.note(Question::Get(target, fields), hash_of_one(&read));
+        let text = match read {
             Ok(text) => text,
             Err(error) => return Ok(Err(self.noted(error))),
         };
@@ -58,7 +67,9 @@ impl kube_read::Host for KubeRead<'_> {
         token: Option<String>,
     ) -> wasmtime::Result<Result<Page, ReadError>> {
         self.reads.count_object()?;
-        let page = match self.read_page(query, &fields, max_items, token.as_deref()) {
+        let read = self.read_page(query.clone(), &fields, max_items, token.as_deref());
+        self.asked.note(Question::Find(query, fields, max_items, token), hash_of_page(&read));
+        let page = match read {
             Ok(page) => page,
             Err(error) => return Ok(Err(self.noted(error))),
         };
@@ -67,15 +78,36 @@ impl kube_read::Host for KubeRead<'_> {
     }
 }
 
+fn hash_of_one(read: &Result<String, ReadError>) -> Hash {
+    memo::hash_read(read.as_ref().map(|text| vec![text.as_str()]))
+}
+
+fn hash_of_page(read: &Result<Page, ReadError>) -> Hash {
+    memo::hash_read(
+        read.as_ref().map(|page| page.items.iter().map(String::as_str).chain(page.next.as_deref()).collect()),
+    )
+}
+
 // === impl KubeRead ===
 
 impl KubeRead<'_> {
+    /// The hash of the answer that a question has now; nothing where it is no question of this ability.
+    pub(crate) fn answer_now(&mut self, question: &Question) -> Option<Hash> {
+        match question {
+            Question::Get(target, fields) => Some(hash_of_one(&self.read_one(target, fields))),
+            Question::Find(query, fields, most, token) => {
+                Some(hash_of_page(&self.read_page(query.clone(), fields, *most, token.as_deref())))
+            }
+            Question::Owner | Question::Values | Question::Saved => None,
+        }
+    }
+
     fn read_one(&mut self, target: &ObjectRef, fields: &[String]) -> Result<String, ReadError> {
         let fields = paths(fields)?;
         let permit = self.scope.permit(target, &fields).map_err(denied)?;
-        let object = found(self.reads.get(target))?;
+        let object = found(self.reads.get(target, permit.identity()))?;
         let mask = permit.mask_of(&object).ok_or_else(|| denied(self.scope.deny_object(target)))?;
-        text(&object, &mask.narrowed(&fields))
+        self.text(&object, &mask.narrowed(&fields))
     }
 
     /// One page of the objects that a query finds within the grants, in the order of namespace and
@@ -96,7 +128,7 @@ impl KubeRead<'_> {
         let most = limits::PAGE.min(if max_items == 0 { limits::PAGE } else { max_items as usize });
         let (mut items, mut bytes) = (Vec::new(), 0);
         for (object, mask) in objects.values().skip(skip).take(most) {
-            let text = text(object, &mask.narrowed(&fields))?;
+            let text = self.text(object, &mask.narrowed(&fields))?;
             bytes += text.len();
             if bytes > limits::PAGE_BYTES && !items.is_empty() {
                 break;
@@ -118,7 +150,7 @@ impl KubeRead<'_> {
         let mut all = Found::new();
         let mut not_yet = false;
         for listing in listings {
-            let objects = match self.reads.list(&listing.query) {
+            let objects = match self.reads.list(&listing.query, listing.rule.identity()) {
                 Answer::Missing => Vec::new(),
                 Answer::NotYet => {
                     not_yet = true;
@@ -141,7 +173,7 @@ impl KubeRead<'_> {
         for target in
             own.into_iter().filter(|target| wanted.name.as_ref().is_none_or(|name| *name == target.name))
         {
-            match self.reads.get(target) {
+            match self.reads.get(target, Identity::Owner) {
                 Answer::Missing => {}
                 Answer::NotYet => not_yet = true,
                 other => {
@@ -153,6 +185,14 @@ impl KubeRead<'_> {
             }
         }
         Ok(not_yet)
+    }
+
+    fn text(&mut self, object: &Object, mask: &Mask) -> Result<String, ReadError> {
+        let (shown, is_clear) = input::shown_within(object, mask, self.scope);
+        self.called.secret_values |= is_clear;
+        let text =
+            serde_json::to_string(&shown).map_err(|error| ReadError::Unavailable(error.to_string()))?;
+        if text.len() > limits::READ_BYTES { Err(ReadError::TooLarge(text.len() as u64)) } else { Ok(text) }
     }
 
     fn noted(&mut self, error: ReadError) -> ReadError {
@@ -185,12 +225,6 @@ fn add(all: &mut Found, object: Arc<Object>, mask: Mask) {
         None => mask,
     };
     all.insert(key, (object, mask));
-}
-
-fn text(object: &Object, mask: &Mask) -> Result<String, ReadError> {
-    let shown = serde_json::to_string(&input::shown(object, mask));
-    let text = shown.map_err(|error| ReadError::Unavailable(error.to_string()))?;
-    if text.len() > limits::READ_BYTES { Err(ReadError::TooLarge(text.len() as u64)) } else { Ok(text) }
 }
 
 pub(super) fn found<T>(answer: Answer<T>) -> Result<T, ReadError> {

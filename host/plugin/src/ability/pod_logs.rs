@@ -1,6 +1,6 @@
 //! `pod-logs`: the end of a container's log, within the grants.
 
-use pintle_api::{LogTail, ObjectRef};
+use pintle_api::{LogTail, ObjectRef, plugin::Identity};
 use regex::{Regex, RegexBuilder};
 use wasmtime::component::{HasData, Linker};
 
@@ -84,21 +84,23 @@ impl PodLogs<'_> {
         else {
             return Err(ReadError::Denied(format!("{pod} is not a pod in a namespace")));
         };
-        self.permit(pod, &namespace)?;
+        let identity = self.permit(pod, &namespace)?;
         let log = LogTail { namespace, pod: pod.name.clone(), container, previous, lines, max_bytes };
-        found(self.reads.tail(&log))
+        found(self.reads.tail(&log, identity))
     }
 
-    fn permit(&mut self, pod: &ObjectRef, namespace: &str) -> Result<(), ReadError> {
+    /// Whose rights the log is read with.
+    fn permit(&mut self, pod: &ObjectRef, namespace: &str) -> Result<Identity, ReadError> {
         let rules = self.scope.log_rules(namespace).map_err(denied)?;
-        if rules.iter().any(|rule| rule.is_everything()) {
-            return Ok(());
+        let open = rules.iter().filter(|rule| rule.selector.is_everything()).map(|rule| rule.identity);
+        if let Some(identity) = open.max() {
+            return Ok(identity);
         }
-        let object = found(self.reads.get(pod))?;
-        if rules.iter().any(|rule| rule.matches(labels(&object))) {
-            return Ok(());
-        }
-        Err(denied(self.scope.deny_logs(namespace)))
+        let widest = rules.iter().map(|rule| rule.identity).max().unwrap_or_default();
+        let object = found(self.reads.get(pod, widest))?;
+        let selected = rules.iter().filter(|rule| rule.selector.matches(labels(&object)));
+        let identity = selected.map(|rule| rule.identity).max();
+        identity.ok_or_else(|| denied(self.scope.deny_logs(namespace)))
     }
 
     fn counted(&mut self, read: Result<String, ReadError>) -> wasmtime::Result<Result<String, ReadError>> {

@@ -1,5 +1,9 @@
 //! WASI for guests that cannot do without: constant clocks, seeded randomness, output into the log,
 //! and nothing else. No files, no sockets, no environment, no arguments.
+//!
+//! Runtimes of some languages ask for time and randomness at their start, whether the plugin does or
+//! not. Both are the same in each call, so that such answers can be given again like any other; a
+//! plugin that means the time imports `step-clock`.
 
 use std::time::Duration;
 
@@ -10,12 +14,7 @@ use wasmtime_wasi::{
     random::Deterministic,
 };
 
-use crate::{
-    bindings::pintle::plugin::log::Level,
-    call::{StepClock, failure::CallFailure},
-    limits,
-    state::State,
-};
+use crate::{bindings::pintle::plugin::log::Level, call::failure::CallFailure, limits, state::State};
 
 /// What one call has of WASI.
 pub(crate) struct Wasi {
@@ -24,7 +23,11 @@ pub(crate) struct Wasi {
     output: [(Level, MemoryOutputPipe); 2],
 }
 
-/// A clock that stands still for as long as a call lasts.
+/// What the wall clock shows, in seconds since the Unix epoch: the start of 2020, so that no guest takes
+/// the certificates or dates it has built in for dates to come.
+const WALL: u64 = 1_577_836_800;
+
+/// A clock that stands still, in this call and all others.
 #[derive(Clone, Copy)]
 struct Still(Duration);
 
@@ -34,10 +37,8 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
 
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        // Which part is used cannot be told here; a call that uses any is not reused.
-        self.called.clock = true;
-        let (clock, seed) = (self.clock, &self.inputs.config);
-        let wasi = self.wasi.get_or_insert_with(|| Box::new(Wasi::new(clock, seed.as_bytes())));
+        let seed = &self.inputs.config;
+        let wasi = self.wasi.get_or_insert_with(|| Box::new(Wasi::new(seed.as_bytes())));
         WasiCtxView { ctx: &mut wasi.context, table: &mut wasi.table }
     }
 }
@@ -46,15 +47,14 @@ impl WasiView for State {
 
 impl Wasi {
     /// Everything is denied but the clocks, randomness from `seed`, and output.
-    fn new(clock: StepClock, seed: &[u8]) -> Self {
-        let now = Duration::from_millis(u64::try_from(clock.now.as_millisecond()).unwrap_or_default());
+    fn new(seed: &[u8]) -> Self {
         let [out, err] = [(); 2].map(|()| MemoryOutputPipe::new(limits::LOG_BYTES));
         let seed = Sha256::digest(seed).to_vec();
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits::HANDLES);
         let context = WasiCtx::builder()
-            .wall_clock(Still(now))
-            .monotonic_clock(Still(clock.elapsed))
+            .wall_clock(Still(Duration::from_secs(WALL)))
+            .monotonic_clock(Still(Duration::ZERO))
             .secure_random(Deterministic::new(seed.clone()))
             .insecure_random(Deterministic::new(seed))
             .insecure_random_seed(0)

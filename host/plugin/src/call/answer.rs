@@ -1,17 +1,19 @@
 //! What a guest returned, checked against the contract and cleaned for people.
 
-use std::time::Duration;
+mod objects;
 
-use pintle_api::{Blocker, ObjectRef, Query, Read, Verdict};
+use std::{collections::BTreeSet, time::Duration};
+
+use pintle_api::{Blocker, ObjectRef, Query, Read, Verdict, plugin::ActionVerb};
 use serde_json::{Map, Value};
 
 use super::{
-    Checked, Event, PluginCondition, Report, Save,
+    Action, Event, Hold, PluginCondition, Report, Save,
     failure::{CallFailure, Retry},
 };
 use crate::{
     ability::kube_read::reference,
-    bindings::{exports::pintle::plugin::readiness, pintle::plugin::types},
+    bindings::pintle::plugin::types,
     grants::{Denial, Scope},
     limits,
     text::{clean, reason, said},
@@ -25,31 +27,27 @@ pub(crate) struct Rules<'a> {
     pub(crate) target: ObjectRef,
 }
 
-type Checking<T> = Result<T, CallFailure>;
+pub(crate) type Checking<T> = Result<T, CallFailure>;
 
 impl Rules<'_> {
-    /// The answer of a readiness check.
-    pub(crate) fn checked(&self, answer: readiness::Answer) -> Checking<Checked> {
-        let readiness::Answer { verdict, report } = answer;
-        let report = self.report(report)?;
-        let ready = |report| Checked {
-            verdict: Verdict::Ready,
-            watch: Vec::new(),
-            recheck: None,
-            progress: None,
-            report,
+    /// Ready, or pending with what is waited for.
+    pub(crate) fn verdict(&self, verdict: types::Verdict) -> Checking<(Verdict, Hold)> {
+        let mut hold = match verdict {
+            types::Verdict::Ready => return Ok((Verdict::Ready, Hold::default())),
+            types::Verdict::Pending(pending) => self.hold(pending)?,
         };
-        let types::Pending { blockers, watch, recheck_after_ms, progress } = match verdict {
-            types::Verdict::Ready => return Ok(ready(report)),
-            types::Verdict::Pending(pending) => pending,
-        };
-        Ok(Checked {
-            verdict: Verdict::Pending(self.at_least_one(self.blockers(blockers)?)),
+        Ok((Verdict::Pending(std::mem::take(&mut hold.blockers)), hold))
+    }
+
+    /// What is waited for: never without a blocker.
+    pub(crate) fn hold(&self, pending: types::Pending) -> Checking<Hold> {
+        let types::Pending { blockers, watch, recheck_after_ms, progress } = pending;
+        Ok(Hold {
+            blockers: self.at_least_one(self.blockers(blockers)?),
             watch: self.watches(watch)?,
             recheck: recheck_after_ms
                 .map(|millis| Duration::from_millis(millis).clamp(limits::RECHECK_MIN, limits::RECHECK_MAX)),
             progress: progress.map(|percent| percent.min(100)),
-            report,
         })
     }
 
@@ -128,23 +126,48 @@ impl Rules<'_> {
         Ok(listings.chain(own).collect())
     }
 
-    fn report(&self, report: types::Report) -> Checking<Report> {
+    /// What the plugin wants told, kept and done.
+    pub(crate) fn report(&self, report: types::Report) -> Checking<Report> {
         let types::Report { conditions, events, actions, status, save, extra } = report;
         at_most(conditions.len(), limits::CONDITIONS, "conditions")?;
         at_most(events.len(), limits::EVENTS, "events")?;
-        if let Some(action) = actions.first() {
-            let verb = clean(&action.verb, limits::REASON);
-            return Err(invalid(format!("the action {verb} is not granted to Plugin {}", self.scope.plugin)));
-        }
+        at_most(actions.len(), limits::ACTIONS, "actions")?;
         self.warn_of_unknown(extra.as_deref())?;
         let conditions = conditions.into_iter().map(|condition| self.condition(condition));
         let events = events.into_iter().map(|event| self.event(event));
         Ok(Report {
             conditions: conditions.collect::<Checking<_>>()?,
             events: events.collect::<Checking<_>>()?,
+            actions: self.actions(actions)?,
             status: status.map(|status| object(&status, limits::STATUS, "status")).transpose()?,
             save: saved(save.as_deref())?,
         })
+    }
+
+    fn actions(&self, actions: Vec<types::Action>) -> Checking<Vec<Action>> {
+        let actions = actions.into_iter().map(|action| self.action(action));
+        let actions = actions.collect::<Checking<Vec<_>>>()?;
+        let mut keys = BTreeSet::new();
+        match actions.iter().find(|action| !keys.insert(action.key.as_str())) {
+            Some(twice) => Err(invalid(format!("two actions have the key {}", twice.key))),
+            None => Ok(actions),
+        }
+    }
+
+    fn action(&self, action: types::Action) -> Checking<Action> {
+        let types::Action { key, verb: word, target, arguments } = action;
+        let key = key_of(key, "an action")?;
+        let found = ActionVerb::ALL.into_iter().find(|(_, name)| *name == word);
+        let Some((verb, word)) = found else {
+            let word = clean(&word, limits::REASON);
+            return Err(invalid(format!("{word:?} is nothing that this host can do")));
+        };
+        let target = named(target, "an action")?;
+        let identity = self.scope.check_action((verb, word), &target);
+        let identity =
+            identity.map_err(|Denial(why)| invalid(format!("the action {word} is refused: {why}")))?;
+        let arguments = object(&arguments, limits::ARGUMENTS, "the arguments of an action")?;
+        Ok(Action { key, verb, target, arguments, identity })
     }
 
     fn condition(&self, condition: types::Condition) -> Checking<PluginCondition> {
@@ -195,14 +218,21 @@ fn saved(save: Option<&str>) -> Checking<Save> {
     })
 }
 
-fn object(text: &str, most: usize, what: &str) -> Checking<Map<String, Value>> {
+/// A key that stays readable in messages, labels and logs.
+fn key_of(key: String, whose: &str) -> Checking<String> {
+    let is_key =
+        !key.is_empty() && key.len() <= limits::NAME && key.chars().all(|letter| letter.is_ascii_graphic());
+    if is_key { Ok(key) } else { Err(invalid(format!("{whose} has a key that is empty, too long or odd"))) }
+}
+
+pub(super) fn object(text: &str, most: usize, what: &str) -> Checking<Map<String, Value>> {
     match json(text, most, what)? {
         Value::Object(map) => Ok(map),
         _ => Err(invalid(format!("{what} is not a JSON object"))),
     }
 }
 
-fn json(text: &str, most: usize, what: &str) -> Checking<Value> {
+pub(super) fn json(text: &str, most: usize, what: &str) -> Checking<Value> {
     if text.len() > most {
         return Err(invalid(format!("{what} is {} bytes, at most {most} are taken", text.len())));
     }
@@ -225,7 +255,7 @@ fn is_name(part: &str) -> bool {
     !part.is_empty() && part.len() <= limits::NAME && part.chars().all(letters)
 }
 
-fn at_most(count: usize, most: usize, what: &str) -> Checking<()> {
+pub(super) fn at_most(count: usize, most: usize, what: &str) -> Checking<()> {
     if count > most { Err(invalid(format!("{count} {what}, at most {most} are taken"))) } else { Ok(()) }
 }
 
@@ -233,7 +263,7 @@ fn refused(Denial(why): Denial) -> CallFailure {
     invalid(format!("a watch is refused: {why}"))
 }
 
-fn invalid(what: String) -> CallFailure {
+pub(super) fn invalid(what: String) -> CallFailure {
     CallFailure::InvalidAnswer(what)
 }
 

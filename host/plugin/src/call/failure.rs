@@ -79,6 +79,9 @@ pub enum CallFailure {
         /// Bytes it may get.
         limit: usize,
     },
+    /// The arguments in the annotation are not what it takes.
+    #[error("the arguments in the annotation are refused: {0}")]
+    Args(String),
     /// What it handed over could not be taken over: too large, not UTF-8, an unknown case.
     #[error("what the plugin returned cannot be taken over: {0}")]
     Unreadable(String),
@@ -120,7 +123,7 @@ impl CallFailure {
             Self::OutOfMemory { .. } | Self::OutOfTables { .. } => "oom",
             Self::TimedOut { .. } => "timeout",
             Self::ReadBudget { .. } | Self::LogFlood { .. } | Self::InputTooLarge { .. } => "budget",
-            Self::Unreadable(_) | Self::InvalidAnswer(_) | Self::NotExported(_) => "invalid",
+            Self::Unreadable(_) | Self::InvalidAnswer(_) | Self::Args(_) | Self::NotExported(_) => "invalid",
             Self::Guest { retry: Retry::WithBackOff, .. } => "transient",
             Self::Guest { .. } => "fatal",
             Self::Stopped => "stopped",
@@ -141,6 +144,7 @@ impl CallFailure {
             Self::InputTooLarge { .. } => "PluginInputTooLarge",
             Self::Unreadable(_) | Self::InvalidAnswer(_) => "PluginAnswerInvalid",
             Self::Guest { .. } => "PluginFailed",
+            Self::Args(_) => "InvalidArguments",
             Self::NotExported(_) => "PluginLacksFunction",
             Self::Stopped => "PluginStopped",
         }
@@ -162,6 +166,7 @@ impl CallFailure {
             | Self::InputTooLarge { .. }
             | Self::Unreadable(_)
             | Self::InvalidAnswer(_)
+            | Self::Args(_)
             | Self::NotExported(_) => Retry::WhenInputsChange,
         }
     }
@@ -180,6 +185,7 @@ impl CallFailure {
             | Self::Unreadable(_) => true,
             Self::InputTooLarge { .. }
             | Self::InvalidAnswer(_)
+            | Self::Args(_)
             | Self::Guest { .. }
             | Self::NotExported(_)
             | Self::Stopped => false,

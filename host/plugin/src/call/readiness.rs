@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use pintle_api::{Object, ObjectRef};
+use sha2::Digest as _;
 use wasmtime::{Store, component::Instance};
 
 use super::{
-    Call, CallResult, Checked,
+    Call, CallResult, Checked, Hold,
     answer::Rules,
     failure::CallFailure,
-    run::{Function, context},
+    run::{Arguments, Asked, Function, context},
 };
 use crate::{
-    Plugin,
+    Export, Plugin,
     ability::inputs,
     bindings::{
         exports::pintle::plugin::readiness::{Answer, GuestIndices},
@@ -49,9 +50,21 @@ impl Plugin {
             Ok(json) => {
                 let context = context(&call);
                 let check = Check { indices: indices.clone(), context, json, target: target.reference() };
-                self.run(check, call).await
+                self.ask(check, call).await
             }
         }
+    }
+}
+
+impl Asked for Check {
+    const EXPORT: Export = Export::Readiness;
+
+    fn arguments(&self, hash: &mut Arguments) {
+        hash.update(self.json.as_bytes());
+    }
+
+    fn weight(checked: &Checked) -> usize {
+        input::weight_of(checked.verdict.blockers(), &checked.watch, &checked.report)
     }
 }
 
@@ -66,9 +79,9 @@ impl Function for Check {
 
     fn accept(self, raw: Self::Raw, scope: &Scope) -> Result<Checked, CallFailure> {
         let rules = Rules { scope, target: self.target };
-        match raw {
-            Ok(answer) => rules.checked(answer),
-            Err(failure) => Err(rules.failure(failure)),
-        }
+        let Answer { verdict, report } = raw.map_err(|failure| rules.failure(failure))?;
+        let report = rules.report(report)?;
+        let (verdict, Hold { watch, recheck, progress, .. }) = rules.verdict(verdict)?;
+        Ok(Checked { verdict, watch, recheck, progress, report })
     }
 }

@@ -1,8 +1,8 @@
 //! Runs one function of a guest: a slot, a fresh store, limits, and an account of what happened.
 
-use std::{future::Future, time::Instant};
+use std::{future::Future, sync::Arc, time::Instant};
 
-use tokio::sync::OwnedSemaphorePermit;
+use sha2::{Digest, Sha256};
 use wasmtime::{
     Store, Trap,
     component::{Instance, InstancePre},
@@ -10,14 +10,22 @@ use wasmtime::{
 
 use super::{Call, CallResult, Called, Operation, Outcome, Stats, failure::CallFailure};
 use crate::{
-    Engine,
+    Engine, Export,
+    ability::kube_read::KubeRead,
     bindings::pintle::plugin::types,
     grants::Scope,
+    input,
     limits::{self, CallLimits},
     load::Plugin,
+    memo::{self, Hash, Question},
+    reads::Reads,
+    slots::Slot,
     state::State,
     text::clean,
 };
+
+/// The hash that arguments are mixed into.
+pub(crate) type Arguments = Sha256;
 
 /// One exported function with its arguments.
 pub(crate) trait Function: Send + Sync + 'static {
@@ -37,6 +45,23 @@ pub(crate) trait Function: Send + Sync + 'static {
     fn accept(self, raw: Self::Raw, scope: &Scope) -> Result<Self::Answer, CallFailure>;
 }
 
+/// A function of one of the interfaces, whose answer may be given again.
+pub(crate) trait Asked: Function<Answer: Clone + Sync> {
+    /// The interface it is of.
+    const EXPORT: Export;
+
+    /// Mixes the arguments into a hash: what the guest is given besides the context.
+    fn arguments(&self, hash: &mut Arguments);
+
+    /// About how many bytes an answer takes.
+    fn weight(answer: &Self::Answer) -> usize;
+
+    /// True when the arguments have values of Secrets in clear text.
+    fn showed_clear_text(&self) -> bool {
+        false
+    }
+}
+
 /// A function with everything it needs to run.
 pub(crate) struct Job<F> {
     pub(crate) engine: Engine,
@@ -54,22 +79,121 @@ pub(crate) struct Done<T> {
 }
 
 impl Plugin {
+    /// Checks the arguments of the annotation, gives an earlier answer again if it still holds, and
+    /// else runs the function.
+    pub(crate) async fn ask<F: Asked>(&self, function: F, call: Call) -> CallResult<F::Answer> {
+        if let Err(refused) = self.check_args(&call.args).await {
+            return CallResult::refused(refused);
+        }
+        let key = self.memo_key(&function, &call);
+        if let Some(again) = self.answer_again(&key, &call) {
+            return again;
+        }
+        let showed_clear_text = function.showed_clear_text();
+        let (mut result, asked) = self.run(function, call).await;
+        result.called.secret_values |= showed_clear_text;
+        if let (Outcome::Answered(answer), true) = (&result.outcome, result.called.is_pure()) {
+            let weight = F::weight(answer);
+            self.engine().memo().keep(key, asked, Arc::new((answer.clone(), result.called)), weight);
+        }
+        result
+    }
+
+    /// Everything a call is made of but what it reads.
+    fn memo_key<F: Asked>(&self, function: &F, call: &Call) -> Hash {
+        let mut hash = Sha256::new();
+        hash.update(self.binding());
+        let types::Context { operation, release, state, pool, args } = context(call);
+        let types::Release { name, namespace, chart, chart_version, revision } = release;
+        let owner = call.owner.reference();
+        let owner = [&owner.api_version, &owner.kind, &owner.name];
+        let texts = [&name, &namespace, &chart, &chart_version, &state, &pool, &args];
+        for text in texts.into_iter().chain(owner).chain(&call.owner.reference().namespace) {
+            hash.update(text.len().to_le_bytes());
+            hash.update(text);
+        }
+        hash.update([F::EXPORT as u8, operation as u8]);
+        hash.update(revision.to_le_bytes());
+        for own in call.own.iter() {
+            for text in [&own.api_version, &own.kind, &own.name].into_iter().chain(&own.namespace) {
+                hash.update(text);
+                hash.update([0]);
+            }
+        }
+        function.arguments(&mut hash);
+        hash.finalize().into()
+    }
+
+    /// The answer that was kept under the key, if each question has the answer it had then.
+    fn answer_again<T: Clone + Send + Sync + 'static>(
+        &self,
+        key: &Hash,
+        call: &Call,
+    ) -> Option<CallResult<T>> {
+        let began = Instant::now();
+        let entry = self.engine().memo().find(key)?;
+        let scope = self.scope(call);
+        let inputs = self.inputs(call);
+        let (mut reads, mut called) = (Reads::new(Arc::clone(&call.facts)), Called::default());
+        for (question, before) in &entry.asked.0 {
+            let now = match question {
+                Question::Owner => memo::hash_text(&inputs.owner_text().ok()?),
+                Question::Values => memo::hash_text(&inputs.values_text().ok()?),
+                Question::Saved => memo::hash_text(inputs.saved_text().ok()?.as_deref().unwrap_or_default()),
+                Question::Get(..) | Question::Find(..) => {
+                    let asked = &mut memo::Asked::default();
+                    let mut read = KubeRead { reads: &mut reads, scope: &scope, called: &mut called, asked };
+                    read.answer_now(question)?
+                }
+            };
+            if now != *before {
+                return None;
+            }
+        }
+        let (answer, called) = entry.answer.downcast_ref::<(T, Called)>()?.clone();
+        Some(CallResult {
+            outcome: Outcome::Answered(answer),
+            record: reads.into_record(),
+            called,
+            stats: Stats { duration: began.elapsed(), ..Stats::default() },
+            log_lines_dropped: 0,
+            reused: true,
+        })
+    }
+
     /// Waits for a slot of this plugin and one of the engine, in that order, then runs the function
     /// on the threads for plugins.
-    pub(crate) async fn run<F: Function>(&self, function: F, call: Call) -> CallResult<F::Answer> {
+    async fn run<F: Function>(&self, function: F, call: Call) -> (CallResult<F::Answer>, memo::Asked) {
         let waiting = Instant::now();
-        let Some(slots) = self.slots().await else { return CallResult::refused(CallFailure::Stopped) };
-        let queued = waiting.elapsed();
         let release = call.release.name.clone();
+        let slots = self.slots(&format!("{}/{release}", call.release.namespace)).await;
+        let queued = waiting.elapsed();
         let job = self.job(function, call);
         let engine = job.engine.clone();
         let ended = engine.lanes().run(async move { (job.run().await, slots) }).await;
-        let Ok((Done { outcome, state, mut stats }, slots)) = ended else {
-            return CallResult::refused(CallFailure::Stopped);
+        let Ok((Done { outcome, mut state, mut stats }, slots)) = ended else {
+            return (CallResult::refused(CallFailure::Stopped), memo::Asked::default());
         };
         drop(slots);
         stats.queued = queued;
-        self.finish(outcome, state, stats, &release)
+        let asked = std::mem::take(&mut state.asked);
+        (self.finish(outcome, state, stats, &release), asked)
+    }
+
+    /// Runs a function that is asked for no release: it can read nothing.
+    pub(crate) async fn run_bare<F: Function>(&self, function: F) -> Result<F::Answer, CallFailure> {
+        let slots = self.slots("").await;
+        let job = self.bare_job(function);
+        let engine = job.engine.clone();
+        let ended = engine.lanes().run(async move { (job.run().await, slots) }).await;
+        let Ok((Done { outcome, state, .. }, _slots)) = ended else { return Err(CallFailure::Stopped) };
+        state.lines.write(self.name(), "", self.quota());
+        match outcome {
+            Outcome::Answered(answer) => Ok(answer),
+            Outcome::Failed(failure) => Err(failure),
+            // There are no facts in such a call, so there is none to fetch either.
+            Outcome::NeedsFacts(_) => Err(CallFailure::Stopped),
+        }
     }
 
     fn finish<T>(&self, outcome: Outcome<T>, state: State, stats: Stats, release: &str) -> CallResult<T> {
@@ -82,13 +206,13 @@ impl Plugin {
                 state.lines.write(self.name(), release, self.quota())
             }
         };
-        CallResult { outcome, record: state.reads.into_record(), called, stats, log_lines_dropped }
+        let record = state.reads.into_record();
+        CallResult { outcome, record, called, stats, log_lines_dropped, reused: false }
     }
 
-    async fn slots(&self) -> Option<[OwnedSemaphorePermit; 2]> {
-        let own = self.calls().clone().acquire_owned().await.ok()?;
-        let shared = self.engine().calls().clone().acquire_owned().await.ok()?;
-        Some([own, shared])
+    async fn slots(&self, release: &str) -> [Slot; 2] {
+        let own = self.calls().take(release).await;
+        [own, self.engine().calls().take(release).await]
     }
 }
 
@@ -103,6 +227,7 @@ impl<T> CallResult<T> {
             called: Called::default(),
             stats: Stats::default(),
             log_lines_dropped: 0,
+            reused: false,
         }
     }
 }
@@ -199,6 +324,6 @@ pub(crate) fn context(call: &Call) -> types::Context {
         },
         state: state.clone(),
         pool: pool.clone(),
-        args: serde_json::Value::Object(args.clone()).to_string(),
+        args: input::canonical(&serde_json::Value::Object(args.clone())),
     }
 }

@@ -13,6 +13,7 @@ use crate::{
     call::{Called, StepClock, failure::CallFailure, run::Function},
     grants::Scope,
     limits::{self, CallLimits},
+    memo::Asked,
     reads::Reads,
     state::{Memory, State},
     text::clean,
@@ -24,10 +25,16 @@ pub(super) struct Describe {
     pub(super) config: String,
 }
 
-/// What a plugin said on its first call.
-pub(super) struct Described {
+/// What a plugin said on its first call, as it said it.
+pub(super) struct Said {
     manifest: String,
     config: Result<(), Failure>,
+}
+
+/// What a plugin is, and whether it accepts its config.
+pub(super) struct Described {
+    pub(super) manifest: Manifest,
+    pub(super) config: Result<(), String>,
 }
 
 /// The state of a first call: no facts, no grants, no time.
@@ -39,14 +46,15 @@ pub(super) fn state(plugin: &Arc<str>, config: &Arc<str>, limits: CallLimits) ->
         lines: Lines::default(),
         clock: StepClock { now: Timestamp::UNIX_EPOCH, elapsed: Default::default(), attempt: 1 },
         called: Called::default(),
+        asked: Asked::default(),
         memory: Memory::new(limits.memory),
         wasi: None,
     }
 }
 
 impl Function for Describe {
-    type Raw = Result<Described, LoadError>;
-    type Answer = Result<Manifest, LoadError>;
+    type Raw = Result<Said, LoadError>;
+    type Answer = Result<Described, LoadError>;
 
     async fn call(&self, store: &mut Store<State>, instance: &Instance) -> wasmtime::Result<Self::Raw> {
         if let Err(mismatch) = self.exports.try_all(store, instance) {
@@ -58,16 +66,14 @@ impl Function for Describe {
         };
         let manifest = info.call_describe(&mut *store).await?;
         let config = info.call_validate_config(store, &self.config, &"{}".to_owned()).await?;
-        Ok(Ok(Described { manifest, config }))
+        Ok(Ok(Said { manifest, config }))
     }
 
     fn accept(self, raw: Self::Raw, _: &Scope) -> Result<Self::Answer, CallFailure> {
-        Ok(raw.and_then(|Described { manifest, config }| {
+        Ok(raw.and_then(|Said { manifest, config }| {
             let manifest = Manifest::parse(&manifest).map_err(LoadError::Manifest)?;
-            match config {
-                Ok(()) => Ok(manifest),
-                Err(failure) => Err(LoadError::Config(clean(&failure.message, limits::MESSAGE))),
-            }
+            let config = config.map_err(|failure| clean(&failure.message, limits::MESSAGE));
+            Ok(Described { manifest, config })
         }))
     }
 }

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A function that a plugin may offer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Export {
     /// Custom resource and facts to chart values.
     ValueMapper,
@@ -100,6 +100,22 @@ impl Exports {
             (Export::Reconciler, self.reconciler.is_some()),
         ];
         all.into_iter().filter(|(_, is_there)| *is_there).map(|(export, _)| export).collect()
+    }
+
+    pub(crate) fn value_mapper(&self) -> Option<&value_mapper::GuestIndices> {
+        self.value_mapper.as_ref()
+    }
+
+    pub(crate) fn post_renderer(&self) -> Option<&post_renderer::GuestIndices> {
+        self.post_renderer.as_ref()
+    }
+
+    pub(crate) fn hooks(&self) -> Option<&hooks::GuestIndices> {
+        self.hooks.as_ref()
+    }
+
+    pub(crate) fn reconciler(&self) -> Option<&reconciler::GuestIndices> {
+        self.reconciler.as_ref()
     }
 
     pub(crate) fn readiness(&self) -> Option<&readiness::GuestIndices> {

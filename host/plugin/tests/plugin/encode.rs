@@ -63,8 +63,9 @@ fn module(text: &str) -> String {
             .unwrap();
         at += len + 8;
     }
-    let pages = directive(text, "memory").unwrap_or("4");
-    module + &describe(directive(text, "manifest").unwrap_or(MANIFEST)) + &memory(pages) + ")"
+    let (pages, heap) =
+        (directive(text, "memory").unwrap_or("4"), directive(text, "heap").unwrap_or("65536"));
+    module + &describe(directive(text, "manifest").unwrap_or(MANIFEST)) + &memory(pages, heap) + ")"
 }
 
 fn describe(manifest: &str) -> String {
@@ -83,10 +84,10 @@ fn describe(manifest: &str) -> String {
     )
 }
 
-fn memory(pages: &str) -> String {
+fn memory(pages: &str, heap: &str) -> String {
     format!(
         r#"(memory (export "memory") {pages})
-        (global $heap (mut i32) (i32.const 65536))
+        (global $heap (mut i32) (i32.const {heap}))
         (func (export "cabi_realloc") (param i32 i32 i32) (param $size i32) (result i32)
           (local $at i32)
           (local.set $at (i32.and (i32.add (global.get $heap) (i32.const 7)) (i32.const -8)))

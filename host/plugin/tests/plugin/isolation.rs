@@ -89,7 +89,8 @@ async fn the_clock_rests_when_no_call_runs() {
 
 #[tokio::test]
 async fn guests_run_the_same_without_a_pool() {
-    let engine = Engine::new(&Options { allocation: Allocation::OnDemand, workers: 1 }).unwrap();
+    let engine =
+        Engine::new(&Options { allocation: Allocation::OnDemand, workers: 1, ..Options::default() }).unwrap();
     assert_eq!(engine.profile(), Profile::OnDemand);
     for (name, expected) in [("ready", "Ready"), ("grow", "oom"), ("recursion", "trap"), ("loop", "timeout")]
     {

@@ -6,9 +6,12 @@
     reason = "tests stop at the first surprise"
 )]
 
+mod canned;
+mod compiler;
 mod encode;
 mod guests;
 mod hostile;
+mod interfaces;
 mod isolation;
 mod load;
 mod logging;

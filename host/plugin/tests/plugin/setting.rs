@@ -9,7 +9,7 @@ use std::{
 use pintle_api::{Facts, Object, ObjectRef, Record, Timestamp, plugin::PluginSpec};
 use pintle_plugin::{
     Artifact, Call, CallResult, Checked, Engine, LoadError, Operation, Options, Outcome, Plugin, Release,
-    StepClock,
+    SchemaCheck, StepClock,
 };
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,23 @@ use crate::encode;
 /// One engine for all tests, as in an operator.
 pub(crate) fn engine() -> &'static Engine {
     static ENGINE: OnceLock<Engine> = OnceLock::new();
-    ENGINE.get_or_init(|| Engine::new(&Options::default()).unwrap())
+    ENGINE.get_or_init(|| {
+        let schemas: Arc<dyn SchemaCheck> = Arc::new(Required);
+        Engine::new(&Options { schemas: Some(schemas), ..Options::default() }).unwrap()
+    })
+}
+
+/// Knows of schemas only which fields they require; the operator brings a checker that knows all.
+struct Required;
+
+impl SchemaCheck for Required {
+    fn violations(&self, schema: &Value, json: &Value) -> Vec<String> {
+        let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        required
+            .filter(|field| json.get(field).is_none())
+            .map(|field| format!("{field:?} is missing"))
+            .collect()
+    }
 }
 
 /// A Plugin's spec; limits are short, so that hostile guests are cut soon.

@@ -89,7 +89,12 @@ async fn find(scope: &Scope, query: &ObjectQuery, fields: &[&str], max: u32) -> 
     let fields: Vec<String> = fields.iter().map(|field| (*field).to_owned()).collect();
     let (mut names, mut token, mut pages) = (Vec::new(), None, 0);
     loop {
-        let mut host = KubeRead { reads: &mut reads, scope };
+        let mut host = KubeRead {
+            reads: &mut reads,
+            scope,
+            called: &mut Called::default(),
+            asked: &mut memo::Asked::default(),
+        };
         let page = host.find(query.clone(), fields.clone(), max, token).await.unwrap()?;
         pages += 1;
         for item in page.items {
@@ -144,7 +149,12 @@ async fn pages_together_are_one_snapshot_and_one_read_of_the_world() {
     assert_eq!((asked.names.len(), asked.pages), (4, 2));
     assert_eq!(asked.record.iter().count(), 1);
     let mut reads = Reads::new(Arc::new(cluster()));
-    let mut host = KubeRead { reads: &mut reads, scope: &release };
+    let mut host = KubeRead {
+        reads: &mut reads,
+        scope: &release,
+        called: &mut Called::default(),
+        asked: &mut memo::Asked::default(),
+    };
     let odd = host.find(all(), Vec::new(), 0, Some("x".into())).await.unwrap();
     assert!(matches!(odd, Err(ReadError::Denied(_))));
     let beyond = host.find(all(), Vec::new(), 0, Some("99".into())).await.unwrap().unwrap();
@@ -168,7 +178,12 @@ async fn two_grants_for_one_object_show_both_parts_and_it_comes_once() {
         {"apiGroups": [""], "kinds": ["ConfigMap"], "labelSelector": "app=y", "fields": ["other"]}]);
     let scope = scope(both, &[]);
     let mut reads = Reads::new(Arc::new(cluster()));
-    let mut host = KubeRead { reads: &mut reads, scope: &scope };
+    let mut host = KubeRead {
+        reads: &mut reads,
+        scope: &scope,
+        called: &mut Called::default(),
+        asked: &mut memo::Asked::default(),
+    };
     let page = host.find(all(), Vec::new(), 0, None).await.unwrap().unwrap();
     let items: Vec<Value> = page.items.iter().map(|item| serde_json::from_str(item).unwrap()).collect();
     assert_eq!(items.len(), 3);
@@ -186,7 +201,12 @@ async fn objects_of_the_release_are_found_without_a_grant_secrets_excepted() {
     let far = ObjectQuery { namespace: Some("far".into()), ..all() };
     assert!(denied_text(find(&scope, &far, &[], 0).await).contains("is not granted"));
     let mut reads = Reads::new(Arc::new(cluster()));
-    let mut host = KubeRead { reads: &mut reads, scope: &scope };
+    let mut host = KubeRead {
+        reads: &mut reads,
+        scope: &scope,
+        called: &mut Called::default(),
+        asked: &mut memo::Asked::default(),
+    };
     let target = GuestRef {
         api_version: secret.api_version,
         kind: secret.kind,
@@ -203,7 +223,12 @@ async fn what_is_not_known_yet_is_asked_for_in_one_round() {
     let two = json!([{"apiGroups": [""], "kinds": ["ConfigMap"], "namespaces": ["n", "far"]}]);
     let scope = scope(two, &[]);
     let mut reads = Reads::new(Arc::new(Record::default()));
-    let mut host = KubeRead { reads: &mut reads, scope: &scope };
+    let mut host = KubeRead {
+        reads: &mut reads,
+        scope: &scope,
+        called: &mut Called::default(),
+        asked: &mut memo::Asked::default(),
+    };
     let page = host.find(all(), Vec::new(), 0, None).await.unwrap();
     assert!(matches!(page, Err(ReadError::Unavailable(_))));
     assert_eq!(reads.needs().len(), 2);
@@ -224,7 +249,12 @@ async fn an_object_larger_than_a_call_may_read_is_named_by_its_size() {
     facts.insert(Read::Get(target.clone()), Given::Object(Answer::Found(Arc::new(object))));
     let scope = scope(json!([]), std::slice::from_ref(&target));
     let mut reads = Reads::new(Arc::new(facts));
-    let mut host = KubeRead { reads: &mut reads, scope: &scope };
+    let mut host = KubeRead {
+        reads: &mut reads,
+        scope: &scope,
+        called: &mut Called::default(),
+        asked: &mut memo::Asked::default(),
+    };
     let asked = GuestRef {
         api_version: "v1".into(),
         kind: "ConfigMap".into(),
@@ -233,6 +263,11 @@ async fn an_object_larger_than_a_call_may_read_is_named_by_its_size() {
     };
     let read = host.get(asked.clone(), Vec::new()).await.unwrap();
     assert!(matches!(read, Err(ReadError::TooLarge(size)) if size > limits::READ_BYTES as u64));
-    let mut host = KubeRead { reads: &mut reads, scope: &scope };
+    let mut host = KubeRead {
+        reads: &mut reads,
+        scope: &scope,
+        called: &mut Called::default(),
+        asked: &mut memo::Asked::default(),
+    };
     assert!(host.get(asked, vec!["metadata".into()]).await.unwrap().is_ok(), "a part of it can be read");
 }

@@ -6,10 +6,11 @@ use pintle_api::plugin::Grants;
 use serde_json::json;
 
 use super::*;
-use crate::grants::Granted;
+use crate::{call::Checked, grants::Granted};
 
 fn scope() -> Scope {
-    let read = json!({"read": [{"apiGroups": [""], "kinds": ["Pod"], "namespaces": ["$release"]}]});
+    let read = json!({"read": [{"apiGroups": [""], "kinds": ["Pod"], "namespaces": ["$release"]}],
+        "actions": [{"verbs": ["evict"], "apiGroups": [""], "kinds": ["Pod"], "namespaces": ["$release"]}]});
     let grants: Grants = serde_json::from_value(read).unwrap();
     let own = ObjectRef::new("apps/v1", "DaemonSet", "d").within("n");
     Scope {
@@ -51,7 +52,9 @@ fn blocker(object: Option<types::ObjectRef>, reason: &str, message: &str) -> typ
 fn answer(pending: types::Pending, report: types::Report) -> Result<Checked, CallFailure> {
     let scope = scope();
     let rules = Rules { scope: &scope, target: ObjectRef::new("apps/v1", "DaemonSet", "d").within("n") };
-    rules.checked(readiness::Answer { verdict: types::Verdict::Pending(pending), report })
+    let report = rules.report(report)?;
+    let (verdict, Hold { watch, recheck, progress, .. }) = rules.verdict(types::Verdict::Pending(pending))?;
+    Ok(Checked { verdict, watch, recheck, progress, report })
 }
 
 #[track_caller]
@@ -161,12 +164,32 @@ fn conditions_are_under_the_plugins_name_and_events_about_the_release() {
     }
 }
 
+fn action(key: &str, verb: &str, target: types::ObjectRef) -> types::Action {
+    types::Action { key: key.into(), verb: verb.into(), target, arguments: "{}".into() }
+}
+
+fn report_of(actions: Vec<types::Action>) -> Result<Checked, CallFailure> {
+    answer(pending(), types::Report { actions, ..report() })
+}
+
 #[test]
-fn actions_are_refused_until_they_can_be_granted() {
-    let action =
-        types::Action { key: "k".into(), verb: "delete".into(), target: pod("a"), arguments: "{}".into() };
-    let told = types::Report { actions: vec![action], ..report() };
-    invalid(answer(pending(), told), "the action delete is not granted to Plugin p");
+fn actions_are_granted_by_verb_and_no_two_have_one_key() {
+    let evict = report_of(vec![action("a", "evict", pod("x")), action("b", "evict", pod("y"))]).unwrap();
+    assert_eq!(evict.report.actions.len(), 2);
+    assert_eq!(evict.report.actions[0].verb, ActionVerb::Evict);
+    invalid(
+        report_of(vec![action("a", "delete", pod("x"))]),
+        "spec.grants.actions of Plugin p would: - {apiGroups",
+    );
+    invalid(
+        report_of(vec![action("a", "explode", pod("x"))]),
+        "\"explode\" is nothing that this host can do",
+    );
+    let twice = vec![action("a", "evict", pod("x")), action("a", "evict", pod("y"))];
+    invalid(report_of(twice), "two actions have the key a");
+    invalid(report_of(vec![action("", "evict", pod("x"))]), "an action has a key that is empty");
+    let many = (0..=limits::ACTIONS).map(|at| action(&at.to_string(), "evict", pod("x")));
+    invalid(report_of(many.collect()), "17 actions, at most 16 are taken");
 }
 
 #[test]

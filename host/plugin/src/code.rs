@@ -1,0 +1,174 @@
+//! From a component to code that runs: from the cache where it is there and untouched, else from the
+//! compiler, which runs in a process of its own.
+
+mod cache;
+mod child;
+mod hasher;
+mod trusted;
+
+use std::{sync::Arc, thread};
+
+use sha2::{Digest, Sha256};
+use tokio::sync::oneshot;
+use wasmtime::component::Component;
+
+use crate::{Engine, limits, memo::Hash};
+pub(crate) use cache::Cache;
+use cache::Found;
+pub use cache::{CacheKey, CacheOptions, ShortKey};
+pub use child::{ChildError, Compiler, compile_in_child};
+pub(crate) use hasher::compatibility;
+use trusted::TrustedCode;
+
+/// Why a component could not be compiled.
+#[derive(Debug, thiserror::Error)]
+pub enum CompileError {
+    /// It is larger than any component may be.
+    #[error("the component is {0} bytes, at most {max} are loaded", max = limits::COMPONENT)]
+    TooLarge(usize),
+    /// It is a core module: nothing describes its types.
+    #[error(
+        "this is a WebAssembly core module, a plugin is a component (build with the linker wasm-component-ld, \
+         or convert it with `wasm-tools component new`)"
+    )]
+    CoreModule,
+    /// It is no WebAssembly at all.
+    #[error("this is not a WebAssembly component: it does not begin with its magic number")]
+    NotWasm,
+    /// It is broken, or uses what this host leaves off.
+    #[error("the component cannot be compiled")]
+    Invalid(#[source] wasmtime::Error),
+    /// The compiler's process says so.
+    #[error("the component cannot be compiled: {0}")]
+    Refused(String),
+    /// The compiler's process ended otherwise: it ran out of memory or time of its own.
+    #[error(
+        "the compiler ended without a result ({0}): the component needs more memory or time than it gets"
+    )]
+    Died(String),
+    /// The compiler's process could not be started or talked to.
+    #[error("the compiler could not be run")]
+    Child(#[source] std::io::Error),
+    /// It was made to keep a compiler busy.
+    #[error("the component was not compiled within {limit:?}", limit = limits::COMPILE_TIME)]
+    TimedOut,
+    /// The host stops, or there is no thread to be had.
+    #[error("the compiler was stopped")]
+    Stopped,
+}
+
+/// Where the machine code of a plugin came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Another plugin in this process has the same component.
+    Shared,
+    /// It was in the cache.
+    Cached,
+    /// It was compiled, since it was not in the cache, or there is none.
+    Compiled,
+    /// It was compiled, since what was in the cache had been changed.
+    CompiledAgain,
+}
+
+/// A component that can be instantiated.
+pub(crate) struct Code {
+    /// SHA-256 of the component.
+    pub(crate) digest: Hash,
+    pub(crate) component: Component,
+}
+
+/// Gets a component ready. Components that are at work already are shared; nothing runs on the
+/// caller's thread, and the compiler runs for one component at a time.
+///
+/// # Errors
+/// When it is no component, broken, or takes too long; none of these is mended by a retry.
+pub(crate) async fn load(engine: &Engine, bytes: Arc<[u8]>) -> Result<(Arc<Code>, Origin), CompileError> {
+    check_header(&bytes)?;
+    let looked = {
+        let (engine, bytes) = (engine.clone(), Arc::clone(&bytes));
+        on_a_thread("plugin-load", move || look(&engine, &bytes)).await?
+    };
+    let (digest, origin) = match looked {
+        Looked::Found(code, origin) => return Ok((code, origin)),
+        Looked::Absent(digest, origin) => (digest, origin),
+    };
+    let turn = engine.compiles().acquire().await.map_err(|_| CompileError::Stopped)?;
+    // The same component may have been compiled while this one waited for its turn.
+    if let Some(code) = engine.shared(&digest) {
+        return Ok((code, Origin::Shared));
+    }
+    let compiling = {
+        let engine = engine.clone();
+        on_a_thread("plugin-compile", move || compile(&engine, digest, &bytes))
+    };
+    let limited =
+        async move { tokio::time::timeout(limits::COMPILE_TIME + limits::COMPILE_GRACE, compiling).await };
+    let compiled = engine.lanes().run(limited).await.map_err(|_| CompileError::Stopped)?;
+    drop(turn);
+    let code = compiled.map_err(|_| CompileError::TimedOut)???;
+    Ok((code, origin))
+}
+
+enum Looked {
+    Found(Arc<Code>, Origin),
+    Absent(Hash, Origin),
+}
+
+fn look(engine: &Engine, bytes: &[u8]) -> Looked {
+    let digest: Hash = Sha256::digest(bytes).into();
+    if let Some(code) = engine.shared(&digest) {
+        return Looked::Found(code, Origin::Shared);
+    }
+    let found = engine.cache().map_or(Found::Missing, |cache| cache.read(&digest));
+    match found {
+        Found::Missing => Looked::Absent(digest, Origin::Compiled),
+        Found::Changed => Looked::Absent(digest, Origin::CompiledAgain),
+        Found::Code(code) => match code.load(engine.wasm()) {
+            Ok(component) => Looked::Found(engine.share(Code { digest, component }), Origin::Cached),
+            // Ours, but not for this engine: the key of an entry holds what decides that.
+            Err(error) => {
+                tracing::warn!(target: "plugin", error = %error, "compiled code in the cache does not load");
+                Looked::Absent(digest, Origin::CompiledAgain)
+            }
+        },
+    }
+}
+
+fn compile(engine: &Engine, digest: Hash, bytes: &[u8]) -> Result<Arc<Code>, CompileError> {
+    let code = match engine.compiler() {
+        Compiler::InProcess => TrustedCode::of_compiler(
+            engine.wasm().precompile_component(bytes).map_err(CompileError::Invalid)?,
+        ),
+        Compiler::Child { program, args } => {
+            child::compile(program, args, engine.profile(), (bytes, limits::COMPILE_TIME))?
+        }
+    };
+    if let Some(cache) = engine.cache() {
+        cache.write(&digest, &code);
+    }
+    let component = code.load(engine.wasm()).map_err(CompileError::Invalid)?;
+    Ok(engine.share(Code { digest, component }))
+}
+
+async fn on_a_thread<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, CompileError> {
+    let (done, result) = oneshot::channel();
+    // Nobody waits any more when the receiver is gone; the thread then ends by itself.
+    let work = move || drop(done.send(work()));
+    thread::Builder::new().name(name.to_owned()).spawn(work).map_err(|_| CompileError::Stopped)?;
+    result.await.map_err(|_| CompileError::Stopped)
+}
+
+/// Says what the bytes are by their first eight: magic number, then version and layer.
+pub(crate) fn check_header(bytes: &[u8]) -> Result<(), CompileError> {
+    if bytes.len() > limits::COMPONENT {
+        return Err(CompileError::TooLarge(bytes.len()));
+    }
+    match bytes.first_chunk::<8>() {
+        Some(b"\0asm\x0d\0\x01\0") => Ok(()),
+        Some(b"\0asm\x01\0\0\0") => Err(CompileError::CoreModule),
+        _ => Err(CompileError::NotWasm),
+    }
+}
