@@ -82,6 +82,13 @@ impl<T> Aged<T> {
         }
     }
 
+    /// Asks anew the next time for all whose name starts like this: what was answered led to a fault, which
+    /// may be mended by then.
+    pub(crate) fn forget(&self, start: &str) {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.retain(|(what, _), _| !what.starts_with(start));
+    }
+
     fn slot(&self, question: &Question<'_>) -> Slot<T> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (question.what.to_owned(), question.access.clone());

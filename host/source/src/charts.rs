@@ -118,22 +118,46 @@ impl Sources {
         if let Some(found) = self.pinned(request).await? {
             return Ok(Outcome::Found(found));
         }
+        let fetched = self.fetch_from(&address, request, facts, online).await;
+        if fetched.as_ref().is_err_and(|error| !error.is_transient()) {
+            self.forget(&address, request);
+        }
+        fetched
+    }
+
+    async fn fetch_from(
+        &self,
+        address: &Address,
+        request: &Request,
+        facts: &dyn Facts,
+        online: Online<'_>,
+    ) -> Result<Outcome, Error> {
         let step = match address {
-            Address::ConfigMap { namespace, name } => self.config_map(request, &namespace, &name, facts)?,
+            Address::ConfigMap { namespace, name } => self.config_map(request, namespace, name, facts)?,
             Address::Folder(path) => {
-                let wanted = request.clone();
+                let (wanted, path) = (request.clone(), path.clone());
                 blocking(&request.url, move || from_folder(&wanted, &path)).await.map(Step::Fetched)?
             }
-            Address::Http(url) => self.repository(request, &url, &online).await?,
-            Address::Registry(url) => {
-                let url = format!("{}/{}", url.trim_end_matches('/'), request.name);
-                self.registry(request, url.trim_end_matches('/'), &online).await?
-            }
+            Address::Http(url) => self.repository(request, url, &online).await?,
+            Address::Registry(url) => self.registry(request, &below(url, &request.name), &online).await?,
         };
         match step {
             Step::Fetched(fetched) => self.admit(request, fetched).await.map(Outcome::Found),
             Step::Known(found) => Ok(Outcome::Found(found)),
             Step::NotYet => Ok(Outcome::NotYet),
+        }
+    }
+
+    /// A fault that was found in what a server said is mended by what it says next.
+    fn forget(&self, address: &Address, request: &Request) {
+        match address {
+            Address::Http(url) => {
+                if let Ok(repository) = Repository::open(url, &request.access) {
+                    repository.forget(&self.indexes);
+                }
+            }
+            Address::Registry(url) => self.registry.forget(&below(url, &request.name)),
+            Address::ConfigMap { .. } | Address::Folder(_) => {}
         }
     }
 
@@ -266,6 +290,11 @@ impl From<&WatchChart> for Request {
             access: Access::default(),
         }
     }
+}
+
+/// The chart of this name below an address of a registry.
+fn below(url: &str, name: &str) -> String {
+    format!("{}/{name}", url.trim_end_matches('/')).trim_end_matches('/').to_owned()
 }
 
 /// Runs what reads a disk or takes long on a thread that may block: a large chart takes a second to unpack.

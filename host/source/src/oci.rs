@@ -36,6 +36,14 @@ pub(crate) struct Chart<'a> {
     online: &'a Online<'a>,
 }
 
+impl Registry {
+    /// Asks anew the next time.
+    pub(crate) fn forget(&self, place: &str) {
+        self.tags.forget(place);
+        self.layers.forget(place);
+    }
+}
+
 impl<'a> Chart<'a> {
     /// A chart by its address, `oci://registry/path/name`, which may end in `:tag` or `@sha256:…`.
     ///

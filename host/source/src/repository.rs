@@ -62,6 +62,11 @@ impl Repository {
         shown(&self.base).trim_end_matches('/').to_owned()
     }
 
+    /// Asks anew for the index the next time.
+    pub(crate) fn forget(&self, known: &Indexes) {
+        known.forget(self.base.as_str());
+    }
+
     /// The index, asked for when its age is up.
     ///
     /// # Errors

@@ -106,6 +106,24 @@ async fn an_index_is_asked_for_when_its_age_is_up_and_an_archive_once() {
 }
 
 #[tokio::test]
+async fn a_fault_in_what_is_known_is_mended_at_the_next_try_whatever_the_age() {
+    let mended = Arc::new(AtomicBool::new(false));
+    let now_right = Arc::clone(&mended);
+    let server = Server::start(move |asked, _| match now_right.load(Ordering::Relaxed) {
+        true => honest(asked),
+        false => Reply::ok(index(&[chart("c", "0.9.0")], None).unwrap()),
+    })
+    .await;
+    let (sources, registries) = (Sources::default(), registries());
+    let max_age = Duration::from_secs(3600);
+    let online = Online { registries: &registries, now: Instant::now(), max_age };
+    let request = wanted(&server.url("/charts"), "1.2.0");
+    assert_eq!(get_at(&sources, &request, online).await.unwrap_err().reason(), "VersionMissing");
+    mended.store(true, Ordering::Relaxed);
+    assert!(get_at(&sources, &request, online).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_hundred_callers_at_once_ask_once() {
     let server = Server::start(|asked, _| honest(asked)).await;
     let (sources, registries, now) = (Sources::default(), registries(), Instant::now());
