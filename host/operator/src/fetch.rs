@@ -1,9 +1,12 @@
 //! Fetch: the chart an owner names, compiled.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use pintle_api::{Record, Recorder};
-use pintle_source::{Outcome, Request};
+use pintle_api::{Record, Recorder, special_resource::HelmRepository};
+use pintle_source::{Access, Credentials, Online, Outcome, Request, Tls};
 
 use crate::{
     charts::Loaded,
@@ -14,6 +17,12 @@ use crate::{
 
 /// Rounds in which a source may find reads nobody had looked up.
 const ROUNDS: usize = 16;
+
+/// How old an index of a repository may be, the tags of a registry, and what a tag meant. A pass that only
+/// looks again asks no server.
+const MAX_AGE: Duration = Duration::from_secs(300);
+/// Bytes of a file with certificates; the bundle of a distribution has 250 KB.
+const MAX_PEM: u64 = 4 << 20;
 
 /// Why there is no chart.
 pub(crate) struct Problem {
@@ -29,17 +38,17 @@ pub(crate) struct Problem {
 
 /// The chart, and what was read for it.
 pub(crate) async fn run(ctx: &Context, key: &Key, front: &Front) -> Result<(Arc<Loaded>, Record), Problem> {
-    let request = Request {
-        name: front.chart.name.clone(),
-        version: front.chart.version.clone(),
-        url: front.chart.repository.url.clone(),
-        digest: front.chart.digest.clone(),
+    let access = match access(&front.chart.repository).await {
+        Ok(access) => access,
+        Err(message) => return Err(problem(message, true, Record::default())),
     };
+    let request = Request { access, ..Request::from(&front.chart) };
+    let online = Online { registries: &ctx.plugins.registries, now: Instant::now(), max_age: MAX_AGE };
     let mut rounds = 0;
     loop {
         let recorder = Recorder::new(&*ctx.caches);
         let _ = pintle_api::Facts::get(&recorder, &front.release.owner);
-        let fetched = ctx.sources.fetch(&request, &recorder).await;
+        let fetched = ctx.sources.fetch(&request, &recorder, online).await;
         let reads = recorder.into_record();
         let needs = reads.needs();
         rounds += 1;
@@ -52,9 +61,47 @@ pub(crate) async fn run(ctx: &Context, key: &Key, front: &Front) -> Result<(Arc<
             Ok(Outcome::NotYet) => {
                 Err(problem("the chart's repository cannot be read yet".to_owned(), true, reads))
             }
-            Err(err) => Err(problem(one_line(&err), err.is_transient(), reads)),
+            Err(err) => {
+                let may_pass = err.is_transient() || err.is_remote();
+                Err(problem(one_line(&err), may_pass, reads))
+            }
         };
     }
+}
+
+/// As whom the repository is asked, as its owner says; files are those of the operator's container.
+async fn access(repository: &HelmRepository) -> Result<Access, String> {
+    let HelmRepository { username, password, cert_file, key_file, ca_file, insecure_skip_tls_verify, .. } =
+        repository;
+    let credentials = Credentials { user: username.clone(), password: password.clone() };
+    let mut identity = pem("certFile", cert_file).await?;
+    identity.extend(pem("keyFile", key_file).await?);
+    Ok(Access {
+        credentials: (!username.is_empty() || !password.is_empty()).then_some(credentials),
+        tls: Tls {
+            authorities: pem("caFile", ca_file).await?,
+            identity,
+            insecure: *insecure_skip_tls_verify,
+        },
+        ..Access::default()
+    })
+}
+
+/// The content of a file with certificates; nothing where none is named.
+async fn pem(field: &str, path: &str) -> Result<Vec<u8>, String> {
+    if path.is_empty() {
+        return Ok(Vec::new());
+    }
+    let broken = |why: String| {
+        format!(
+            "chart.repository.{field}: {path} cannot be read in the operator's container ({why}): mount it there"
+        )
+    };
+    let size = tokio::fs::metadata(path).await.map_err(|err| broken(err.to_string()))?;
+    if !size.is_file() || size.len() > MAX_PEM {
+        return Err(broken("it is no file of certificates".to_owned()));
+    }
+    tokio::fs::read(path).await.map_err(|err| broken(err.to_string()))
 }
 
 fn problem(message: String, may_pass: bool, reads: Record) -> Problem {

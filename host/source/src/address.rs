@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::error::Error;
+use crate::{error::Error, repository::without_user};
 
 /// Where a repository is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,10 @@ pub(crate) enum Address {
     },
     /// `file:///folder`.
     Folder(PathBuf),
+    /// `https://host/path`, `http://host/path`.
+    Http(String),
+    /// `oci://host/path`.
+    Registry(String),
 }
 
 impl Address {
@@ -24,7 +28,7 @@ impl Address {
     /// # Errors
     /// When the scheme is not served or the rest has another shape.
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
-        let shape = |expected| Error::Address { url: url.to_owned(), expected };
+        let shape = |expected| Error::Address { url: without_user(url), expected };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| shape("SCHEME://…"))?;
         match scheme.to_ascii_lowercase().as_str() {
             "cm" | "configmap" => match *rest.trim_end_matches('/').split('/').collect::<Vec<_>>() {
@@ -37,7 +41,11 @@ impl Address {
                 path if path.starts_with('/') => Ok(Self::Folder(PathBuf::from(path))),
                 _ => Err(shape("file:///FOLDER")),
             },
-            _ => Err(Error::Scheme { url: url.to_owned(), scheme: scheme.to_owned() }),
+            "http" | "https" if rest.is_empty() => Err(shape("https://HOST/PATH")),
+            "http" | "https" => Ok(Self::Http(url.to_owned())),
+            "oci" if rest.trim_matches('/').is_empty() => Err(shape("oci://HOST/PATH")),
+            "oci" => Ok(Self::Registry(format!("oci://{rest}"))),
+            _ => Err(Error::Scheme { url: without_user(url), scheme: scheme.to_owned() }),
         }
     }
 }
@@ -59,13 +67,12 @@ mod tests {
     fn what_is_not_served_is_named_with_what_is() {
         for (url, says) in [
             (
-                "https://charts.example",
-                "repositories of scheme https are not served, as \"https://charts.example\": use cm://NAMESPACE/NAME or file:///FOLDER",
+                "s3://bucket/charts",
+                "repositories of scheme s3 are not served, as \"s3://bucket/charts\": use https://HOST/PATH, \
+                 oci://HOST/PATH, cm://NAMESPACE/NAME or file:///FOLDER",
             ),
-            (
-                "oci://r/charts",
-                "repositories of scheme oci are not served, as \"oci://r/charts\": use cm://NAMESPACE/NAME or file:///FOLDER",
-            ),
+            ("https://", "\"https://\" is no repository: write https://HOST/PATH"),
+            ("oci:///", "\"oci:///\" is no repository: write oci://HOST/PATH"),
             ("charts", "\"charts\" is no repository: write SCHEME://…"),
             ("cm://ns", "\"cm://ns\" is no repository: write cm://NAMESPACE/NAME"),
             ("cm://ns/a/b", "\"cm://ns/a/b\" is no repository: write cm://NAMESPACE/NAME"),

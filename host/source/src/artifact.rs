@@ -2,28 +2,27 @@
 
 use std::{sync::Arc, time::Duration};
 
-use oci_distribution::{
-    Client, Reference,
-    client::{ClientConfig, ClientProtocol},
-    errors::{DigestError, OciDistributionError, OciErrorCode},
-    manifest::{OciDescriptor, OciManifest},
-    secrets::RegistryAuth,
+use oci_distribution::Reference;
+
+pub use crate::access::{Access, Credentials, Tls};
+use crate::{
+    registry::{Descriptor, Manifest, Session},
+    remote::RemoteError,
+    transport::{Limits, Transport},
 };
-use sha2::{Digest, Sha256};
 
 /// Media type of the only layer of a plugin (CNCF layout of WebAssembly artifacts).
 pub(crate) const WASM: &str = "application/wasm";
 /// Size of a component, in bytes (`reference/wasm.md` §5).
-pub(crate) const MAX_SIZE: i64 = 32 * 1024 * 1024;
-/// How long a registry may take to accept a connection.
-const CONNECT: Duration = Duration::from_secs(5);
+pub(crate) const MAX_SIZE: u64 = 32 * 1024 * 1024;
 /// How long a whole pull may take.
 const PULL: Duration = Duration::from_secs(60);
 
-/// Pulls components. Cheap to clone.
-#[derive(Clone)]
+/// Asks registries and repositories: for plugins by itself, for charts through [`crate::Sources`]. Cheap to
+/// clone.
+#[derive(Clone, Debug)]
 pub struct Registries {
-    client: Arc<Client>,
+    transport: Arc<Transport>,
 }
 
 /// A component as its registry has it.
@@ -33,15 +32,6 @@ pub struct Component {
     pub digest: String,
     /// The component.
     pub bytes: Arc<[u8]>,
-}
-
-/// User and password for one registry.
-#[derive(Clone)]
-pub struct Credentials {
-    /// The user.
-    pub user: String,
-    /// The password.
-    pub password: String,
 }
 
 /// Why a plugin was not pulled.
@@ -64,7 +54,7 @@ pub enum PullError {
         registry: String,
         /// What the connection said.
         #[source]
-        source: Box<OciDistributionError>,
+        source: Box<RemoteError>,
     },
     /// The registry wants other credentials.
     #[error(
@@ -116,7 +106,7 @@ pub enum PullError {
         image: String,
         /// What it said.
         #[source]
-        source: Box<OciDistributionError>,
+        source: Box<RemoteError>,
     },
     /// It takes too long.
     #[error("registry {registry} took longer than {seconds} s to give `{image}`")]
@@ -132,19 +122,28 @@ pub enum PullError {
 
 // === impl Registries ===
 
+impl Default for Registries {
+    fn default() -> Self {
+        Self::new(&[])
+    }
+}
+
 impl Registries {
     /// Speaks TLS with every registry but those on this machine and those of `plain_http`, given as
     /// `host:port`.
     #[must_use]
     pub fn new(plain_http: &[String]) -> Self {
-        let config = ClientConfig {
-            protocol: ClientProtocol::HttpsExcept(plain_http.to_vec()),
-            connect_timeout: Some(CONNECT),
-            read_timeout: Some(PULL),
-            user_agent: "pintle",
-            ..ClientConfig::default()
-        };
-        Self { client: Arc::new(Client::new(config)) }
+        Self::with_limits(plain_http, Limits::default())
+    }
+
+    /// As [`Registries::new`], with other patience.
+    #[must_use]
+    pub fn with_limits(plain_http: &[String], limits: Limits) -> Self {
+        Self { transport: Arc::new(Transport::new(plain_http, limits)) }
+    }
+
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.transport
     }
 
     /// Pulls a component. A tag is resolved to a digest first, and what is pulled is that digest.
@@ -152,12 +151,16 @@ impl Registries {
     /// # Errors
     /// See [`PullError`]; a retry helps where [`PullError::may_pass`] says so.
     pub async fn pull(&self, image: &str, credentials: Option<&Credentials>) -> Result<Component, PullError> {
+        self.pull_with(image, &Access { credentials: credentials.cloned(), ..Access::default() }).await
+    }
+
+    /// As [`Registries::pull`], with several credentials that are tried in turn, and with certificates.
+    ///
+    /// # Errors
+    /// As [`Registries::pull`].
+    pub async fn pull_with(&self, image: &str, access: &Access) -> Result<Component, PullError> {
         let reference = parse_reference(image)?;
-        let auth = match credentials {
-            Some(with) => RegistryAuth::Basic(with.user.clone(), with.password.clone()),
-            None => RegistryAuth::Anonymous,
-        };
-        match tokio::time::timeout(PULL, self.pull_reference(&reference, &auth)).await {
+        match tokio::time::timeout(PULL, self.pull_reference(&reference, access)).await {
             Ok(pulled) => pulled,
             Err(_) => Err(PullError::TimedOut {
                 registry: reference.resolve_registry().to_owned(),
@@ -167,52 +170,33 @@ impl Registries {
         }
     }
 
-    async fn pull_reference(
-        &self,
-        reference: &Reference,
-        auth: &RegistryAuth,
-    ) -> Result<Component, PullError> {
-        let (manifest, digest) = self
-            .client_for(reference)
-            .pull_manifest(reference, auth)
-            .await
-            .map_err(|err| failed(reference, err))?;
+    async fn pull_reference(&self, reference: &Reference, access: &Access) -> Result<Component, PullError> {
+        let failed = |error| PullError::from_remote(reference, error);
+        let mut session = Session::new(&self.transport, access, reference).map_err(failed)?;
+        let wanted = reference.digest().or_else(|| reference.tag()).unwrap_or("latest");
+        let (manifest, digest) = session.manifest(wanted).await.map_err(failed)?;
         let layer = only_layer(reference, &manifest)?;
-        let mut bytes = Vec::new();
-        let pinned = reference.clone_with_digest(digest.clone());
-        self.client_for(reference)
-            .pull_blob(&pinned, layer, &mut bytes)
-            .await
-            .map_err(|err| failed(reference, err))?;
-        let actual = format!("sha256:{}", hex::encode(Sha256::digest(&bytes)));
-        if actual != layer.digest {
-            let (image, expected) = (reference.whole(), layer.digest.clone());
-            return Err(PullError::WrongDigest { image, expected, actual });
-        }
+        let bytes = session.blob(layer, MAX_SIZE).await.map_err(failed)?;
         Ok(Component { digest, bytes: bytes.into() })
-    }
-
-    /// Registries of this machine speak plain HTTP, as container engines have it.
-    pub(crate) fn client_for(&self, reference: &Reference) -> Client {
-        let registry = reference.resolve_registry();
-        let host = registry.rsplit_once(':').map_or(registry, |(host, _)| host);
-        if !matches!(host, "127.0.0.1" | "localhost" | "[::1]") {
-            return Client::clone(&self.client);
-        }
-        let config = ClientConfig {
-            protocol: ClientProtocol::Http,
-            connect_timeout: Some(CONNECT),
-            read_timeout: Some(PULL),
-            user_agent: "pintle",
-            ..ClientConfig::default()
-        };
-        Client::new(config)
     }
 }
 
 // === impl PullError ===
 
 impl PullError {
+    pub(crate) fn from_remote(reference: &Reference, error: RemoteError) -> Self {
+        let (registry, image) = (reference.resolve_registry().to_owned(), reference.whole());
+        let part = if reference.digest().is_some() { "digest" } else { "tag" };
+        match error {
+            RemoteError::Unreachable { .. } => Self::Unreachable { registry, source: Box::new(error) },
+            RemoteError::TimedOut { seconds, .. } => Self::TimedOut { registry, image, seconds },
+            RemoteError::NotFound { .. } => Self::NotFound { registry, image, part },
+            RemoteError::Unauthorized { .. } => Self::Unauthorized { registry, image },
+            RemoteError::Digest { expected, actual, .. } => Self::WrongDigest { image, expected, actual },
+            _ => Self::Failed { registry, image, source: Box::new(error) },
+        }
+    }
+
     /// CamelCase word for conditions.
     #[must_use]
     pub fn reason(&self) -> &'static str {
@@ -256,11 +240,11 @@ pub(crate) fn parse_reference(image: &str) -> Result<Reference, PullError> {
     name.parse::<Reference>().map_err(|err| broken(err.to_string()))
 }
 
-fn only_layer<'a>(reference: &Reference, manifest: &'a OciManifest) -> Result<&'a OciDescriptor, PullError> {
+pub(crate) fn only_layer<'a>(reference: &Reference, manifest: &'a Manifest) -> Result<&'a Descriptor, PullError> {
     let refuse = |problem: String| PullError::NotAPlugin { image: reference.whole(), problem };
-    let OciManifest::Image(manifest) = manifest else {
+    if manifest.manifests.is_some() {
         return Err(refuse("it is an index of several images".to_owned()));
-    };
+    }
     let [layer] = manifest.layers.as_slice() else {
         return Err(refuse(format!("it has {} layers, one is allowed", manifest.layers.len())));
     };
@@ -271,36 +255,6 @@ fn only_layer<'a>(reference: &Reference, manifest: &'a OciManifest) -> Result<&'
         return Err(refuse(format!("its layer has {} bytes, {MAX_SIZE} are allowed", layer.size)));
     }
     Ok(layer)
-}
-
-pub(crate) fn failed(reference: &Reference, source: OciDistributionError) -> PullError {
-    let (registry, image) = (reference.resolve_registry().to_owned(), reference.whole());
-    let part = if reference.digest().is_some() { "digest" } else { "tag" };
-    match &source {
-        OciDistributionError::RequestError(err) if err.is_connect() || err.is_timeout() => {
-            PullError::Unreachable { registry, source: Box::new(source) }
-        }
-        OciDistributionError::ImageManifestNotFoundError(_)
-        | OciDistributionError::ServerError { code: 404, .. } => {
-            PullError::NotFound { registry, image, part }
-        }
-        OciDistributionError::AuthenticationFailure(_) | OciDistributionError::UnauthorizedError { .. } => {
-            PullError::Unauthorized { registry, image }
-        }
-        OciDistributionError::RegistryError { envelope, .. }
-            if envelope.errors.iter().any(|err| is_missing(&err.code)) =>
-        {
-            PullError::NotFound { registry, image, part }
-        }
-        OciDistributionError::DigestError(DigestError::VerificationError { expected, actual }) => {
-            PullError::WrongDigest { image, expected: expected.clone(), actual: actual.clone() }
-        }
-        _ => PullError::Failed { registry, image, source: Box::new(source) },
-    }
-}
-
-fn is_missing(code: &OciErrorCode) -> bool {
-    matches!(code, OciErrorCode::ManifestUnknown | OciErrorCode::NameUnknown | OciErrorCode::BlobUnknown)
 }
 
 #[cfg(test)]

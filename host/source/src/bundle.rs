@@ -10,12 +10,21 @@ use std::{
 };
 
 use http::HeaderValue;
-use oci_distribution::{Reference, errors::OciDistributionError, secrets::RegistryAuth};
+use oci_distribution::{
+    Client, Reference,
+    client::{ClientConfig, ClientProtocol},
+    errors::OciDistributionError,
+    secrets::RegistryAuth,
+};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::artifact::{Credentials, MAX_SIZE, PullError, Registries, WASM, failed, parse_reference};
+use crate::{
+    access::Access,
+    artifact::{self, Credentials, MAX_SIZE, PullError, Registries, WASM, parse_reference},
+    registry::{self, Session},
+};
 
 /// Media type of the manifest.
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -111,7 +120,7 @@ struct Manifest {
 struct Descriptor {
     media_type: String,
     digest: String,
-    size: i64,
+    size: u64,
     #[serde(default)]
     annotations: BTreeMap<String, String>,
 }
@@ -267,23 +276,27 @@ impl Registries {
         credentials: Option<&Credentials>,
     ) -> Result<Bundle, BundleError> {
         let reference = parse_reference(image)?;
-        let pulled = self.pull(image, credentials).await?;
-        let (client, auth) = (self.client_for(&reference), auth(credentials));
-        let pinned = reference.clone_with_digest(pulled.digest.clone());
-        let broken = |err| failed(&reference, err);
-        let (manifest, _) = client.pull_manifest_raw(&pinned, &auth, &[MANIFEST]).await.map_err(broken)?;
+        let access = Access { credentials: credentials.cloned(), ..Access::default() };
+        let failed = |error| PullError::from_remote(&reference, error);
         let no =
             |problem: &str| PullError::NotAPlugin { image: image.to_owned(), problem: problem.to_owned() };
-        if digest_of(&manifest) != pulled.digest {
-            return Err(no("its manifest changed while it was pulled").into());
-        }
-        let parsed: Manifest = serde_json::from_slice(&manifest).map_err(|_| no("its manifest is none"))?;
-        let mut config = Vec::new();
-        client.pull_blob(&pinned, parsed.config.digest.as_str(), &mut config).await.map_err(broken)?;
-        if digest_of(&config) != parsed.config.digest {
-            return Err(no("its config is not what its digest says").into());
-        }
-        Ok(Bundle { manifest: manifest.to_vec(), config, component: pulled.bytes.to_vec() })
+        let mut session = Session::new(self.transport(), &access, &reference).map_err(failed)?;
+        let wanted = reference.digest().or_else(|| reference.tag()).unwrap_or("latest");
+        let (manifest, _) = session.manifest_bytes(wanted).await.map_err(failed)?;
+        let parsed: registry::Manifest =
+            serde_json::from_slice(&manifest).map_err(|_| no("its manifest is none"))?;
+        let layer = artifact::only_layer(&reference, &parsed)?;
+        let described = parsed.config.as_ref().ok_or_else(|| no("its manifest names no config"))?;
+        let component = session.blob(layer, MAX_SIZE).await.map_err(failed)?;
+        let config = session.blob(described, MAX_SIZE).await.map_err(failed)?;
+        Ok(Bundle { manifest, config, component })
+    }
+
+    /// A client that writes; reading has its own, which is careful with what comes.
+    fn client_for(&self, reference: &Reference) -> Client {
+        let is_plain = self.transport().is_plain(reference.resolve_registry());
+        let protocol = if is_plain { ClientProtocol::Http } else { ClientProtocol::Https };
+        Client::new(ClientConfig { protocol, user_agent: "pintle", ..ClientConfig::default() })
     }
 }
 
@@ -306,7 +319,7 @@ fn only_layer(manifest: &Manifest) -> Result<&Descriptor, String> {
 /// Every file of a tar archive, none larger than a component may be, and not more than such a layout has.
 fn read_all(archive: impl Read) -> io::Result<BTreeMap<String, Vec<u8>>> {
     const MOST: usize = 32;
-    let limit = u64::try_from(MAX_SIZE).unwrap_or(u64::MAX);
+    let limit = MAX_SIZE;
     let mut files = BTreeMap::new();
     for entry in tar::Archive::new(archive).entries()? {
         let entry = entry?;

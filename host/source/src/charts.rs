@@ -3,24 +3,44 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use pintle_api::{Facts, special_resource::HelmChart, watch::WatchChart};
 use pintle_chart::{Chart, Compiled, digest_of};
 
 use crate::{
+    access::Access,
     address::Address,
+    artifact::Registries,
     cache::Cache,
     config_map,
     error::Error,
     folder::{self, Content},
     index::Entry,
+    oci,
+    repository::{Indexes, Repository, Target, without_user},
+    transport::shown,
 };
 
 /// Fetches charts, and keeps them by the digest of their bytes. One for the whole process; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     cache: Arc<Cache>,
+    indexes: Arc<Indexes>,
+    registry: Arc<oci::Registry>,
+}
+
+/// Leave to ask servers, and how old their answers may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Online<'a> {
+    /// Asks them.
+    pub registries: &'a Registries,
+    /// The time now: a later call has the same or a later one.
+    pub now: Instant,
+    /// How old an index may be, the tags of a registry, or what a tag meant, before they are asked for
+    /// again. Nothing: each time.
+    pub max_age: Duration,
 }
 
 /// The chart that is wanted.
@@ -28,12 +48,15 @@ pub struct Sources {
 pub struct Request {
     /// Name in the repository's index.
     pub name: String,
-    /// A version or a range; empty: the newest release.
+    /// A version or a range; empty: the newest release. In a registry also `sha256:…` of a manifest.
     pub version: String,
-    /// The repository.
+    /// The repository: `cm://NAMESPACE/NAME`, `file:///FOLDER`, `https://HOST/PATH`, `oci://HOST/PATH`; of a
+    /// registry all that stands before the chart's name.
     pub url: String,
     /// `sha256:…` that the archive must have; empty: any.
     pub digest: String,
+    /// As whom its server is asked.
+    pub access: Access,
 }
 
 /// A chart that was fetched. Equal digests are one and the same `chart`.
@@ -74,7 +97,7 @@ impl Sources {
     /// Keeps charts in memory, and archives in `folder` too where one is given.
     #[must_use]
     pub fn new(folder: Option<PathBuf>) -> Self {
-        Self { cache: Arc::new(Cache::new(folder)) }
+        Self { cache: Arc::new(Cache::new(folder)), ..Self::default() }
     }
 
     /// The chart that is wanted. ConfigMaps are read through `facts` alone. A chart named by digest that was
@@ -85,22 +108,56 @@ impl Sources {
     ///
     /// # Cancellation
     /// Safe: what was read so far is forgotten, or kept for the next call.
-    pub async fn fetch(&self, request: &Request, facts: &dyn Facts) -> Result<Outcome, Error> {
+    pub async fn fetch(
+        &self,
+        request: &Request,
+        facts: &dyn Facts,
+        online: Online<'_>,
+    ) -> Result<Outcome, Error> {
         let address = Address::parse(&request.url)?;
         if let Some(found) = self.pinned(request).await? {
             return Ok(Outcome::Found(found));
         }
+        let fetched = self.fetch_from(&address, request, facts, online).await;
+        if fetched.as_ref().is_err_and(|error| !error.is_transient()) {
+            self.forget(&address, request);
+        }
+        fetched
+    }
+
+    async fn fetch_from(
+        &self,
+        address: &Address,
+        request: &Request,
+        facts: &dyn Facts,
+        online: Online<'_>,
+    ) -> Result<Outcome, Error> {
         let step = match address {
-            Address::ConfigMap { namespace, name } => self.config_map(request, &namespace, &name, facts)?,
+            Address::ConfigMap { namespace, name } => self.config_map(request, namespace, name, facts)?,
             Address::Folder(path) => {
-                let wanted = request.clone();
+                let (wanted, path) = (request.clone(), path.clone());
                 blocking(&request.url, move || from_folder(&wanted, &path)).await.map(Step::Fetched)?
             }
+            Address::Http(url) => self.repository(request, url, &online).await?,
+            Address::Registry(url) => self.registry(request, &below(url, &request.name), &online).await?,
         };
         match step {
             Step::Fetched(fetched) => self.admit(request, fetched).await.map(Outcome::Found),
             Step::Known(found) => Ok(Outcome::Found(found)),
             Step::NotYet => Ok(Outcome::NotYet),
+        }
+    }
+
+    /// A fault that was found in what a server said is mended by what it says next.
+    fn forget(&self, address: &Address, request: &Request) {
+        match address {
+            Address::Http(url) => {
+                if let Ok(repository) = Repository::open(url, &request.access) {
+                    repository.forget(&self.indexes);
+                }
+            }
+            Address::Registry(url) => self.registry.forget(&below(url, &request.name)),
+            Address::ConfigMap { .. } | Address::Folder(_) => {}
         }
     }
 
@@ -110,7 +167,7 @@ impl Sources {
             return Ok(None);
         }
         let digest = normal(&request.digest);
-        let place = format!("{} ({digest})", request.url);
+        let place = format!("{} ({digest})", without_user(&request.url));
         if let Some(chart) = self.cache.chart(&digest) {
             return Ok(Some(Found { chart, place }));
         }
@@ -150,6 +207,59 @@ impl Sources {
         Ok(Step::Fetched(Fetched { place, content, version, digest: entry.digest.clone() }))
     }
 
+    /// An archive that a repository's index names, downloaded when it is not known by its digest.
+    async fn repository(&self, request: &Request, url: &str, online: &Online<'_>) -> Result<Step, Error> {
+        let repository = Repository::open(url, &request.access)?;
+        let answered = repository.index(online, &self.indexes).await?;
+        let place = repository.url();
+        let entry = answered.index.find(&request.name, &request.version, &place)?;
+        let archive = match repository.target(first_url(entry, request, &place)?)? {
+            Target::Archive(archive) => archive,
+            Target::Registry(url) => {
+                let exact = Request { version: String::new(), ..request.clone() };
+                return self.registry(&exact, &url, online).await;
+            }
+        };
+        let place = shown(&archive);
+        // An index without digests says nothing of the bytes: they are those of this very index.
+        let version = format!("{place}@{}", answered.digest);
+        if let Some(found) = self.known(request, &place, &entry.digest, Some(&version))? {
+            return Ok(Step::Known(found));
+        }
+        let content = Content::Archive(repository.archive(online, &archive).await?);
+        Ok(Step::Fetched(Fetched { place, content, version: Some(version), digest: entry.digest.clone() }))
+    }
+
+    /// A chart of a registry, pulled when its layer is not known.
+    async fn registry(&self, request: &Request, url: &str, online: &Online<'_>) -> Result<Step, Error> {
+        let chart = oci::Chart::open(url, &request.access, online)?;
+        let resolved = chart.resolve(&self.registry, &request.version).await?;
+        let layer = chart.layer(&self.registry, &resolved).await?;
+        let place = chart.place(&resolved);
+        if let Some(found) = self.known(request, &place, &layer.digest, None)? {
+            return Ok(Step::Known(found));
+        }
+        let content = Content::Archive(chart.archive(&layer).await?);
+        Ok(Step::Fetched(Fetched { place, content, version: None, digest: layer.digest.clone() }))
+    }
+
+    /// The chart that was fetched before under this digest or, where none is named, under this version.
+    fn known(
+        &self,
+        request: &Request,
+        place: &str,
+        digest: &str,
+        version: Option<&str>,
+    ) -> Result<Option<Found>, Error> {
+        let chart = match (digest, version) {
+            ("", Some(version)) => self.cache.known(version),
+            (digest, _) => self.cache.chart(&normal(digest)),
+        };
+        let Some(chart) = chart else { return Ok(None) };
+        check_digest(place, &chart.chart().digest, &request.digest, "chart.digest")?;
+        Ok(Some(Found { chart, place: place.to_owned() }))
+    }
+
     /// Checks the bytes, reads the chart in them where it is not known yet, and keeps it.
     async fn admit(&self, request: &Request, fetched: Fetched) -> Result<Found, Error> {
         let (cache, pinned) = (Arc::clone(&self.cache), request.digest.clone());
@@ -165,6 +275,7 @@ impl From<&HelmChart> for Request {
             version: chart.version.clone(),
             url: chart.repository.url.clone(),
             digest: chart.digest.clone(),
+            access: Access::default(),
         }
     }
 }
@@ -176,12 +287,18 @@ impl From<&WatchChart> for Request {
             version: chart.version.clone(),
             url: chart.repository.url.clone(),
             digest: chart.digest.clone(),
+            access: Access::default(),
         }
     }
 }
 
+/// The chart of this name below an address of a registry.
+fn below(url: &str, name: &str) -> String {
+    format!("{}/{name}", url.trim_end_matches('/')).trim_end_matches('/').to_owned()
+}
+
 /// Runs what reads a disk or takes long on a thread that may block: a large chart takes a second to unpack.
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     place: &str,
     run: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

@@ -70,7 +70,7 @@ impl Repository {
                 Ok((None, key.to_owned()))
             }
             Address::ConfigMap { namespace, name } => Ok((Some((namespace, name)), key.to_owned())),
-            Address::Folder(_) => Err(outside()),
+            Address::Folder(_) | Address::Http(_) | Address::Registry(_) => Err(outside()),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use pintle_chart::{ChartError, RenderError};
 
+use crate::remote::RemoteError;
+
 /// Why a chart could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -15,7 +17,8 @@ pub enum Error {
     },
     /// A scheme nobody serves.
     #[error(
-        "repositories of scheme {scheme} are not served, as {url:?}: use cm://NAMESPACE/NAME or file:///FOLDER"
+        "repositories of scheme {scheme} are not served, as {url:?}: use https://HOST/PATH, oci://HOST/PATH, \
+         cm://NAMESPACE/NAME or file:///FOLDER"
     )]
     Scheme {
         /// As given.
@@ -173,6 +176,25 @@ pub enum Error {
         #[source]
         source: RenderError,
     },
+    /// A server did not give what was asked of it.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    /// The registry has no such version.
+    #[error("{place} has no version {version:?}: was it pushed, and are name and version right?")]
+    NotPushed {
+        /// The chart.
+        place: String,
+        /// The version or digest asked for.
+        version: String,
+    },
+    /// What is in the registry is something else.
+    #[error("{place} is no chart: {problem}: push it with `helm push`")]
+    NotAChart {
+        /// The reference.
+        place: String,
+        /// What it is.
+        problem: String,
+    },
     /// A task of ours ended early; this is a fault of ours.
     #[error("reading {place} was interrupted")]
     Interrupted {
@@ -196,20 +218,33 @@ impl Error {
             Self::Outside { .. } => "PathOutside",
             Self::IndexBroken { .. } | Self::NoUrl { .. } => "IndexBroken",
             Self::ChartMissing { .. } => "ChartMissing",
-            Self::VersionMissing { .. } => "VersionMissing",
+            Self::VersionMissing { .. } | Self::NotPushed { .. } => "VersionMissing",
             Self::Version { .. } => "VersionInvalid",
             Self::TooLarge { .. } => "TooLarge",
             Self::Digest { .. } => "DigestMismatch",
-            Self::Chart { .. } => "ChartBroken",
+            Self::Chart { .. } | Self::NotAChart { .. } => "ChartBroken",
+            Self::Remote(error) => error.reason(),
             Self::NotInstallable { .. } => "ChartNotInstallable",
             Self::Interrupted { .. } => "Interrupted",
         }
     }
 
-    /// True when trying again may help although nothing we watch changes: only for what lies on a disk.
+    /// True when trying again may help although nothing we watch changes: what lies on a disk or behind a
+    /// server may be there the next time.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::File { .. } | Self::Interrupted { .. })
+        match self {
+            Self::File { .. } | Self::Interrupted { .. } => true,
+            Self::Remote(error) => error.is_transient(),
+            _ => false,
+        }
+    }
+
+    /// True when only somebody else's server can mend it, whom nobody watches for us: it is asked again,
+    /// rarely.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        matches!(self, Self::Remote(_) | Self::NotPushed { .. } | Self::NotAChart { .. })
     }
 }
 

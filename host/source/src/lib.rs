@@ -1,20 +1,31 @@
-//! Charts from where owners say they are: ConfigMaps and folders.
+//! Charts from where owners say they are (ConfigMaps, folders, repositories, registries), and plugins.
 //!
 //! Each kind of repository is one file that knows how to get an index and an archive; which version is
 //! meant, whether the bytes are the right ones, and what is kept, is decided once for all of them.
 
 pub mod artifact;
 pub mod bundle;
+pub mod keyring;
 
+mod access;
 mod address;
+mod aged;
 mod cache;
 mod charts;
 mod config_map;
 mod error;
 mod folder;
 mod index;
+mod oci;
 mod pack;
+mod registry;
+mod remote;
+mod repository;
+mod transport;
 
-pub use charts::{Found, Outcome, Request, Sources};
+pub use access::{Access, Credentials, Tls};
+pub use charts::{Found, Online, Outcome, Request, Sources};
 pub use error::Error;
 pub use pack::{PackError, Packed, index, pack};
+pub use remote::RemoteError;
+pub use transport::Limits;

@@ -1,14 +1,40 @@
-//! Charts are fetched from ConfigMaps and folders, and every fault names its place and its end.
+//! Charts are fetched from ConfigMaps, folders, repositories and registries, and every fault names its place
+//! and its end.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::unwrap_in_result,
+    clippy::panic,
+    reason = "tests stop at the first surprise"
+)]
 
-use std::{fs, path::Path, sync::Arc};
+#[path = "fetch/hostile.rs"]
+mod hostile;
+#[path = "fetch/registry.rs"]
+mod registry;
+#[path = "fetch/repository.rs"]
+mod repository;
+#[path = "fetch/server.rs"]
+mod server;
+
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, LazyLock},
+    time::{Duration, Instant},
+};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pintle_api::{Answer, Given, Object, ObjectRef, Read, Record, Recorder};
 use pintle_chart::{Chart, File};
-use pintle_source::{Error, Outcome, Packed, Request, Sources, index, pack};
+use pintle_source::{Error, Online, Outcome, Packed, Request, Sources, artifact::Registries, index, pack};
 use serde_json::{Value, json};
+
+/// For repositories that need no server.
+fn offline() -> Online<'static> {
+    static REGISTRIES: LazyLock<Registries> = LazyLock::new(Registries::default);
+    Online { registries: &REGISTRIES, now: Instant::now(), max_age: Duration::ZERO }
+}
 
 fn chart(name: &str, version: &str) -> Packed {
     let metadata = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
@@ -60,11 +86,11 @@ fn repository(charts: &[Packed], url: Option<&str>) -> Object {
 }
 
 fn request(version: &str) -> Request {
-    Request { name: "c".into(), version: version.into(), url: "cm://ns/charts".into(), digest: String::new() }
+    Request { name: "c".into(), version: version.into(), url: "cm://ns/charts".into(), ..Request::default() }
 }
 
 async fn fetch(request: &Request, facts: &Record) -> Result<(String, String), Error> {
-    match Sources::default().fetch(request, facts).await? {
+    match Sources::default().fetch(request, facts, offline()).await? {
         Outcome::Found(found) => Ok((found.chart.chart().metadata.version.clone(), found.place)),
         Outcome::NotYet => panic!("nobody looked"),
     }
@@ -106,7 +132,7 @@ async fn an_index_may_point_to_another_config_map() {
 async fn what_nobody_looked_up_is_asked_for() {
     let empty = Record::default();
     let recorder = Recorder::new(&empty);
-    let outcome = Sources::default().fetch(&request(""), &recorder).await.unwrap();
+    let outcome = Sources::default().fetch(&request(""), &recorder, offline()).await.unwrap();
     assert!(matches!(outcome, Outcome::NotYet));
     assert_eq!(recorder.record().needs(), [Read::Get(reference("charts"))]);
 }
@@ -114,7 +140,11 @@ async fn what_nobody_looked_up_is_asked_for() {
 #[tokio::test]
 async fn equal_bytes_are_one_chart_and_a_changed_config_map_is_read_again() {
     let sources = Sources::default();
-    let get = async |object: Object| match sources.fetch(&request(""), &facts(vec![object])).await.unwrap() {
+    let get = async |object: Object| match sources
+        .fetch(&request(""), &facts(vec![object]), offline())
+        .await
+        .unwrap()
+    {
         Outcome::Found(found) => found.chart,
         Outcome::NotYet => panic!("it is there"),
     };
@@ -135,8 +165,9 @@ async fn a_changed_archive_behind_an_old_index_is_refused_also_when_the_old_one_
     let object = |version: &str, bytes: &[u8]| {
         facts(vec![config_map("charts", version, json!({"index.yaml": text}), &[(&old.file_name, bytes)])])
     };
-    assert!(sources.fetch(&request(""), &object("1", &old.bytes)).await.is_ok());
-    let error = sources.fetch(&request(""), &object("2", &chart("c", "6.6.6").bytes)).await.unwrap_err();
+    assert!(sources.fetch(&request(""), &object("1", &old.bytes), offline()).await.is_ok());
+    let error =
+        sources.fetch(&request(""), &object("2", &chart("c", "6.6.6").bytes), offline()).await.unwrap_err();
     assert_eq!(error.reason(), "DigestMismatch");
 }
 
@@ -147,16 +178,16 @@ async fn a_pinned_digest_is_served_from_memory_and_from_the_cache_folder() {
     let pinned = Request { digest: packed.digest.clone(), ..request("1.0.0") };
     let sources = Sources::new(Some(folder.path().to_owned()));
     let there = facts(vec![repository(std::slice::from_ref(&packed), None)]);
-    assert!(matches!(sources.fetch(&pinned, &there).await, Ok(Outcome::Found(_))));
+    assert!(matches!(sources.fetch(&pinned, &there, offline()).await, Ok(Outcome::Found(_))));
     let gone = Record::default();
-    assert!(matches!(sources.fetch(&pinned, &gone).await, Ok(Outcome::Found(_))));
+    assert!(matches!(sources.fetch(&pinned, &gone, offline()).await, Ok(Outcome::Found(_))));
     let restarted = Sources::new(Some(folder.path().to_owned()));
-    assert!(matches!(restarted.fetch(&pinned, &gone).await, Ok(Outcome::Found(_))));
+    assert!(matches!(restarted.fetch(&pinned, &gone, offline()).await, Ok(Outcome::Found(_))));
     // A cache folder that was tampered with counts for nothing.
     let file = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
     fs::write(file, chart("c", "6.6.6").bytes).unwrap();
     let restarted = Sources::new(Some(folder.path().to_owned()));
-    assert!(matches!(restarted.fetch(&pinned, &gone).await, Ok(Outcome::NotYet)));
+    assert!(matches!(restarted.fetch(&pinned, &gone, offline()).await, Ok(Outcome::NotYet)));
 }
 
 #[tokio::test]
@@ -296,10 +327,10 @@ async fn a_digest_that_differs_is_refused_whoever_named_it() {
 
 #[tokio::test]
 async fn schemes_that_are_not_served_say_which_are() {
-    for url in ["https://charts.example", "oci://registry.example/charts"] {
+    for url in ["s3://bucket/charts", "git+https://charts.example"] {
         let (text, reason) = fault(&Request { url: url.into(), ..request("") }, &Record::default()).await;
         assert_eq!(reason, "RepositoryNotServed");
-        assert!(text.ends_with("use cm://NAMESPACE/NAME or file:///FOLDER"), "{text}");
+        assert!(text.ends_with("cm://NAMESPACE/NAME or file:///FOLDER"), "{text}");
     }
 }
 
@@ -351,7 +382,7 @@ async fn charts_that_simply_lie_in_a_folder_are_found_packed_or_not() {
         assert_eq!(fetch(&in_folder(folder.path(), version), &none).await.unwrap().0, expected);
     }
     let Outcome::Found(found) =
-        Sources::default().fetch(&in_folder(folder.path(), "1.0.0"), &none).await.unwrap()
+        Sources::default().fetch(&in_folder(folder.path(), "1.0.0"), &none, offline()).await.unwrap()
     else {
         panic!("it is there")
     };
@@ -394,7 +425,8 @@ async fn recipes_of_the_special_resource_operator_are_found_in_their_folder() {
     for name in ["simple-kmod", "ping-pong", "centos-simple-kmod"] {
         let request = Request { name: name.into(), version: "0.0.1".into(), ..in_folder(&recipes, "") };
         let request = Request { version: "0.0.1".into(), ..request };
-        let Outcome::Found(found) = Sources::default().fetch(&request, &Record::default()).await.unwrap()
+        let Outcome::Found(found) =
+            Sources::default().fetch(&request, &Record::default(), offline()).await.unwrap()
         else {
             panic!("{name} is there")
         };

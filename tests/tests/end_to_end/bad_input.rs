@@ -21,6 +21,11 @@ mod owners;
 mod plugins;
 #[path = "bad_input/registry.rs"]
 mod registry;
+#[path = "bad_input/repositories.rs"]
+mod repositories;
+#[path = "../../../host/source/tests/fetch/server.rs"]
+#[allow(dead_code, reason = "of the source crate's tests, of which a part is used here")]
+mod server;
 #[path = "bad_input/table.rs"]
 mod table;
 #[path = "bad_input/templates.rs"]

@@ -60,6 +60,7 @@ fn every_row_has_a_test_and_a_name_of_its_own() {
         include_str!("operators.rs"),
         include_str!("owners.rs"),
         include_str!("plugins.rs"),
+        include_str!("repositories.rs"),
         include_str!("templates.rs"),
     ];
     let names: BTreeSet<_> = ROWS.iter().map(|row| row.name).collect();
