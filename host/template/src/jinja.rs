@@ -72,7 +72,7 @@ impl Jinja {
         let mut env = library::environment();
         let mut files = BTreeMap::new();
         for source in sources {
-            let file = File::parse(Arc::new(source.clone()), &env)?;
+            let file = File::parse(Arc::new(source.clone()))?;
             files.insert(Arc::clone(&source.name), file);
         }
         let names = files.keys().cloned().collect();
@@ -126,7 +126,7 @@ impl Jinja {
         let folder = parent.rsplit_once('/').map_or("", |(folder, _)| folder);
         let name: Arc<str> = Arc::from(format!("{folder}/(tpl)"));
         let source = Arc::new(Source { name: Arc::clone(&name), text: Arc::from(text) });
-        let file = File::parse(source, &self.env)?;
+        let file = File::parse(source)?;
         let mut out = Vec::new();
         self.run(ctx, &file, &name, data, &mut out)?;
         Ok(out)
@@ -178,8 +178,8 @@ impl Jinja {
 // === impl File ===
 
 impl File {
-    fn parse(source: Arc<Source>, env: &Environment<'_>) -> Result<Self, Error> {
-        let printed = print_source::print(&source, env)?;
+    fn parse(source: Arc<Source>) -> Result<Self, Error> {
+        let printed = print_source::print(&source)?;
         Ok(Self { source, printed })
     }
 }

@@ -101,7 +101,6 @@ pub(crate) fn field_of(object: &dyn GoObject, name: &str) -> Option<Value> {
     if let Some(value) = object.field(name) {
         return Some(value);
     }
-    let signature = object.method(name).filter(|signature| signature.fixed.is_empty())?;
-    let _ = signature.rest.is_none().then_some(())?;
+    object.method(name).filter(|signature| signature.fixed.is_empty() && signature.rest.is_none())?;
     with(|ctx| object.call(name, ctx, &[]).ok()).flatten()
 }

@@ -147,7 +147,7 @@ fn is_missing(path: &str, data: &Value) -> bool {
 fn with_path(error: Error, path: &str, data: &Value) -> Error {
     let names: Vec<&str> = path.split('.').collect();
     let is_name = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || c == '_') && !name.is_empty();
-    if !names.iter().all(|name| is_name(name)) {
+    if !names.iter().all(is_name) {
         return error;
     }
     let error = match names.split_first() {

@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use minijinja::Environment;
 use minijinja::machinery::{Span, ast, parse};
 use minijinja::syntax::SyntaxConfig;
 
@@ -42,12 +41,12 @@ impl Printed {
 ///
 /// # Errors
 /// When it is no template, or uses a filter or test that nobody knows.
-pub(super) fn print(source: &Arc<Source>, env: &Environment<'_>) -> Result<Printed, Error> {
+pub(super) fn print(source: &Arc<Source>) -> Result<Printed, Error> {
     let mut syntax = SyntaxConfig::builder();
     let syntax = syntax.keep_trailing_newline(true).build();
     let tree = syntax.and_then(|syntax| parse(&source.text, &source.name, syntax));
     let tree = tree.map_err(|err| mistake::in_file(&err, source))?;
-    let mut printer = Printer { source, env, out: String::new(), line: 1, origins: Vec::new(), fault: None };
+    let mut printer = Printer { source, out: String::new(), line: 1, origins: Vec::new(), fault: None };
     crate::stack::grown(|| printer.statement(&tree));
     match printer.fault {
         Some(error) => Err(error),
@@ -57,7 +56,6 @@ pub(super) fn print(source: &Arc<Source>, env: &Environment<'_>) -> Result<Print
 
 struct Printer<'p> {
     source: &'p Arc<Source>,
-    env: &'p Environment<'p>,
     out: String,
     /// Line of the text that is being written.
     line: usize,
@@ -155,7 +153,7 @@ impl Printer<'_> {
                 node.span()
             }
             ast::Stmt::FromImport(node) => {
-                self.from_import(node, node.span());
+                self.import_names(node, node.span());
                 node.span()
             }
             ast::Stmt::Extends(node) => {
@@ -289,7 +287,7 @@ impl Printer<'_> {
         self.end("endset");
     }
 
-    fn from_import(&mut self, node: &ast::FromImport<'_>, span: Span) {
+    fn import_names(&mut self, node: &ast::FromImport<'_>, span: Span) {
         self.one(span, "from", &node.expr);
         self.put(" import ");
         for (index, (name, alias)) in node.names.iter().enumerate() {
@@ -535,14 +533,9 @@ impl Printer<'_> {
     }
 
     fn check_filter(&mut self, name: &str, span: Span) {
-        if !library::is_library_filter(name) && !self.env_has_filter(name) {
+        if !library::filter_names().any(|own| own == name) {
             self.unknown("filter", name, span, closest(name, library::filter_names()));
         }
-    }
-
-    fn env_has_filter(&self, name: &str) -> bool {
-        let _ = self.env;
-        library::filter_names().any(|own| own == name)
     }
 
     fn unknown(&mut self, what: &str, name: &str, span: Span, near: Option<&'static str>) {
