@@ -117,8 +117,12 @@ pub enum RenderError {
         missing: String,
     },
     /// A template language that charts cannot have.
-    #[error("Chart.yaml: pintle.dev/engine {engine:?} is not supported: charts are Go templates (gotpl)")]
+    #[error(
+        "{chart}: Chart.yaml: pintle.dev/engine {engine:?} is unknown: write gotpl (the default) or jinja"
+    )]
     Engine {
+        /// Name of the chart.
+        chart: String,
         /// As `Chart.yaml` has it.
         engine: String,
     },
@@ -174,9 +178,7 @@ impl Compiled {
             return Err(RenderError::Library { name: metadata.name.clone() });
         }
         annotations::check("Chart.yaml", metadata.annotations.keys().map(String::as_str))?;
-        if let Some(engine) = metadata.annotations.get(names::ENGINE).filter(|engine| *engine != "gotpl") {
-            return Err(RenderError::Engine { engine: engine.clone() });
-        }
+        check_engine(&chart)?;
         let is_there = |name: &str| chart.dependencies.iter().any(|inner| inner.name() == name);
         let named = metadata.dependencies.iter().map(|dependency| dependency.name.as_str());
         let missing: Vec<&str> = named.filter(|name| !is_there(name)).collect();
@@ -279,8 +281,8 @@ impl Compiled {
         let mut files = Vec::new();
         for template in templates.iter().filter(|template| !state::is_partial(template.path)) {
             let text = program.render(&template.key, template.dot(), &input.run)?;
-            if template.key.ends_with(NOTES) {
-                if template.is_root && template.path == "templates/NOTES.txt" {
+            if state::without_j2(&template.key).ends_with(NOTES) {
+                if template.is_root && state::without_j2(template.path) == "templates/NOTES.txt" {
                     rendered.notes = text;
                 }
             } else {
@@ -309,8 +311,12 @@ impl Compiled {
             name: Arc::from(template.key.as_str()),
             text: Arc::from(String::from_utf8_lossy(template.data)),
         };
-        let sources: Vec<Source> = templates.iter().map(source).collect();
-        let program = Arc::new(Program::parse(&sources)?);
+        let (jinja, go): (Vec<_>, Vec<_>) = templates.iter().partition(|template| template.is_jinja);
+        let mut program = Program::parse(&go.into_iter().map(source).collect::<Vec<_>>())?;
+        if !jinja.is_empty() {
+            program = program.with_jinja(&jinja.into_iter().map(source).collect::<Vec<_>>())?;
+        }
+        let program = Arc::new(program);
         let mut programs = self.programs();
         if programs.len() >= MAX_PROGRAMS {
             programs.clear();
@@ -336,6 +342,15 @@ impl Files<'_> {
             }
             Self::Rest => !is_state,
         }
+    }
+}
+
+/// Refuses an engine nobody knows, in the chart and the charts in it.
+fn check_engine(chart: &Chart) -> Result<(), RenderError> {
+    let annotations = &chart.metadata.annotations;
+    match annotations.get(names::ENGINE).filter(|engine| !scope::ENGINES.contains(&engine.as_str())) {
+        Some(engine) => Err(RenderError::Engine { chart: chart.name().to_owned(), engine: engine.clone() }),
+        None => chart.dependencies.iter().try_for_each(|inner| check_engine(inner)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pintle_api::names;
 use pintle_template::value::{
     Entries, Map as GoMap, MapType, Value, int64, invalid, list_value, map_value, nil, typed_map,
 };
@@ -31,7 +32,14 @@ pub(crate) struct Template<'a> {
     pub(crate) base_path: String,
     /// Whether it belongs to the chart that is installed.
     pub(crate) is_root: bool,
+    /// Whether it is Jinja: its name ends in `.j2`, or its chart says so.
+    pub(crate) is_jinja: bool,
 }
+
+/// The values of `pintle.dev/engine`.
+pub(crate) const ENGINES: &[&str] = &["gotpl", JINJA];
+
+const JINJA: &str = "jinja";
 
 /// The templates of a tree of charts with what each sees, as the engine runs them: deepest first, then by
 /// name downwards, so that a parent's definitions win over its sub-charts'.
@@ -136,13 +144,23 @@ impl Shared {
         let is_library = node.metadata.is_library();
         let taken =
             node.chart.templates.iter().filter(|file| !is_library || crate::state::is_partial(&file.path));
-        templates.extend(taken.map(|file| Template {
-            key: format!("{path}/{}", file.path),
-            path: &file.path,
-            data: &file.data,
-            dot: dot.clone(),
-            base_path: format!("{path}/templates"),
-            is_root,
+        let all_jinja = node.metadata.annotations.get(names::ENGINE).is_some_and(|engine| engine == JINJA);
+        let mut natural = None;
+        templates.extend(taken.map(|file| {
+            let is_jinja = all_jinja || file.path.ends_with(".j2");
+            let dot = match is_jinja {
+                true => natural.get_or_insert_with(|| pintle_template::value::natural(&dot)),
+                false => &dot,
+            };
+            Template {
+                key: format!("{path}/{}", file.path),
+                path: &file.path,
+                data: &file.data,
+                dot: dot.clone(),
+                base_path: format!("{path}/templates"),
+                is_root,
+                is_jinja,
+            }
         }));
         dot
     }

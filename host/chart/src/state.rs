@@ -2,12 +2,13 @@
 
 use crate::{archive::File, chart::Chart};
 
-/// A template that is a state of its own: its base name is four digits, `-` or `_`, and ends in `.yaml`.
+/// A template that is a state of its own: its base name is four digits, `-` or `_`, and ends in `.yaml` or
+/// `.yaml.j2`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateFile {
     /// Path inside the chart: `templates/0000-buildconfig.yaml`.
     pub template: String,
-    /// Base name without its ending: `0000-buildconfig`.
+    /// Base name without its endings: `0000-buildconfig`.
     pub name: String,
     /// The four digits, which node labels end in.
     pub digits: String,
@@ -36,6 +37,11 @@ pub fn is_partial(path: &str) -> bool {
     base(path).starts_with('_')
 }
 
+/// The path of a template without the ending that says it is Jinja.
+pub(crate) fn without_j2(path: &str) -> &str {
+    path.strip_suffix(".j2").unwrap_or(path)
+}
+
 // === impl StateFile ===
 
 impl StateFile {
@@ -43,7 +49,7 @@ impl StateFile {
         let base = base(&file.path);
         Some(Self {
             template: file.path.clone(),
-            name: base.strip_suffix(".yaml")?.to_owned(),
+            name: without_j2(base).strip_suffix(".yaml")?.to_owned(),
             digits: digits(base)?.to_owned(),
             kernel_affine: file.text().lines().any(marks_kernel_affine),
         })
@@ -61,7 +67,7 @@ fn base(path: &str) -> &str {
 }
 
 fn digits(base: &str) -> Option<&str> {
-    let rest = base.strip_suffix(".yaml")?;
+    let rest = without_j2(base).strip_suffix(".yaml")?;
     let (digits, rest) = rest.split_at_checked(4)?;
     (digits.bytes().all(|byte| byte.is_ascii_digit()) && rest.starts_with(['-', '_'])).then_some(digits)
 }
@@ -77,6 +83,8 @@ mod tests {
             ("templates/0000-buildconfig.yaml", true),
             ("templates/0001_secret.yaml", true),
             ("templates/sub/9999-.yaml", true),
+            ("templates/0000-x.yaml.j2", true),
+            ("templates/0000-x.j2", false),
             ("templates/000-x.yaml", false),
             ("templates/00000-x.yaml", false),
             ("templates/0000-x.yml", false),

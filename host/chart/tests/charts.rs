@@ -124,6 +124,96 @@ fn simple_kmod_is_two_states_that_are_rendered_for_each_kernel() {
 }
 
 #[test]
+fn simple_kmod_in_jinja_gives_the_same_states_and_objects() {
+    let (go, jinja) = (own("simple-kmod"), own("simple-kmod-jinja"));
+    let set = object(json!({"kind": "Values", "buildArgs": [{"name": "KMODVER", "value": "SRO"}]}));
+    let states = |chart: &Compiled| -> Vec<_> {
+        chart.states().into_iter().map(|state| (state.name, state.digits, state.kernel_affine)).collect()
+    };
+    assert_eq!(states(&go), states(&jinja));
+    for values in [&set, &Values::new()] {
+        let values = values::for_special_resource(values, &[], &runtime("kmod"));
+        for (one, other) in go.states().iter().zip(jinja.states()) {
+            let one = render(&go, "kmod", &values, Files::State(&one.template)).unwrap();
+            let other = render(&jinja, "kmod", &values, Files::State(&other.template)).unwrap();
+            let objects = |rendered: &Rendered| -> Vec<_> {
+                rendered.documents.iter().map(|document| document.object.to_value()).collect()
+            };
+            assert_eq!(objects(&one), objects(&other));
+        }
+        assert!(render(&jinja, "kmod", &values, Files::Rest).unwrap().documents.is_empty());
+    }
+}
+
+/// A chart of both languages, with a chart inside that is Jinja as a whole.
+fn mixed() -> Compiled {
+    let file = |path: &str, text: &str| File::new(path, text.as_bytes());
+    let chart = Chart::from_folder(vec![
+        file("Chart.yaml", "apiVersion: v2\nname: top\nversion: 1.2.3\n"),
+        file("values.yaml", "port: 8080\nglobal: {zone: eu}\nsub: {replicas: 2, enabled: true}\n"),
+        file("conf/a.txt", "alpha\n"),
+        file(
+            "templates/_names.tpl",
+            "{{ define \"top.name\" }}{{ .Release.Name }}-{{ .Chart.Name }}{{ end }}",
+        ),
+        file(
+            "templates/a.yaml.j2",
+            "{% import 'charts/sub/templates/_lib.j2' as lib %}apiVersion: v1\nkind: ConfigMap\n\
+             metadata:\n  name: {{ include('top.name') }}\n  labels: {{ lib.labels('a') }}\n\
+             data:\n  port: {{ Values.port|quote }}\n  file: {{ Files.Get('conf/a.txt')|trim }}\n\
+             \x20 apps: {{ Capabilities.APIVersions.Has('apps/v1')|string|quote }}\n\
+             \x20 me: {{ Template.Name }} of {{ Template.BasePath }}\n\
+             \x20 chart: {{ Chart.Version }}\n  sub: {{ Subcharts.sub.Values.replicas|quote }}\n",
+        ),
+        file(
+            "templates/b.yaml",
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: {{ .Values.port | quote }}}\n",
+        ),
+        file(
+            "templates/hook.yaml.j2",
+            "apiVersion: v1\nkind: Pod\nmetadata:\n  name: h\n  annotations: {helm.sh/hook: pre-install, \
+             helm.sh/hook-weight: '{{ 2 + 3 }}'}\n",
+        ),
+        file("templates/NOTES.txt.j2", "port {{ Values.port }}"),
+        file(
+            "charts/sub/Chart.yaml",
+            "apiVersion: v2\nname: sub\nversion: 1.0.0\nannotations: {pintle.dev/engine: jinja}\n",
+        ),
+        file("charts/sub/values.yaml", "replicas: 1\nname: s\n"),
+        file("charts/sub/templates/_lib.j2", "{% macro labels(app) %}{app: {{ app }}}{% endmacro %}"),
+        file(
+            "charts/sub/templates/d.yaml",
+            "{%- if Values.enabled -%}\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: {{ Values.name }}, \
+             namespace: {{ Values.global.zone }}}\nspec: {replicas: {{ Values.replicas }}}\n{% endif %}",
+        ),
+    ]);
+    Compiled::new(Arc::new(chart.unwrap())).unwrap()
+}
+
+#[test]
+fn jinja_and_go_templates_live_in_one_chart_and_its_subcharts() {
+    let chart = mixed();
+    let rendered = render(&chart, "r", &Values::new(), Files::All).unwrap();
+    let mut objects: Vec<_> = rendered.documents.iter().map(|document| document.object.to_value()).collect();
+    objects.sort_by_key(|object| object["kind"].to_string());
+    assert_eq!(kinds(&rendered).len(), 3);
+    assert_eq!(
+        objects[0],
+        json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "r-top", "labels": {"app": "a"}},
+            "data": {"port": "8080", "file": "alpha", "apps": "true", "chart": "1.2.3",
+                "me": "top/templates/a.yaml.j2 of top/templates", "sub": "2"}})
+    );
+    assert_eq!(objects[1]["spec"]["replicas"], 2);
+    assert_eq!(objects[1]["metadata"]["namespace"], "eu");
+    assert_eq!(objects[2]["metadata"]["name"], "8080");
+    assert_eq!((rendered.hooks.len(), rendered.hooks[0].weight), (1, 5));
+    assert_eq!(rendered.notes, "port 8080");
+    let off = object(json!({"sub": {"enabled": false}}));
+    assert_eq!(kinds(&render(&chart, "r", &off, Files::All).unwrap()).len(), 2);
+}
+
+#[test]
 fn memcached_is_a_vendors_chart_that_takes_the_spec_of_its_owner() {
     let chart = own("memcached");
     let spec = object(json!({"replicaCount": 5, "maxConnections": 2_000_000, "extraArgs": ["-v"]}));
@@ -196,9 +286,9 @@ fn charts_that_cannot_be_installed_are_refused_before_anything_is_rendered() {
         refused("name: c\nversion: 1.0.0\nannotations: {pintle.dev/gate: all}\n"),
         "Chart.yaml: annotation \"pintle.dev/gate\" is unknown: did you mean \"pintle.dev/gates\"?"
     );
-    assert!(
-        refused("name: c\nversion: 1.0.0\nannotations: {pintle.dev/engine: jinja}\n")
-            .contains("is not supported")
+    assert_eq!(
+        refused("name: c\nversion: 1.0.0\nannotations: {pintle.dev/engine: mustache}\n"),
+        "c: Chart.yaml: pintle.dev/engine \"mustache\" is unknown: write gotpl (the default) or jinja"
     );
 }
 

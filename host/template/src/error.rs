@@ -92,6 +92,12 @@ impl Frame {
         self
     }
 
+    /// Underlines these bytes in the drawing.
+    pub(crate) fn marked(mut self, start: usize, len: usize) -> Self {
+        self.mark = (start, len);
+        self
+    }
+
     pub(crate) fn note(mut self, note: String) -> Self {
         self.note = Some(note);
         self
@@ -122,6 +128,12 @@ impl Frame {
         const SHOWN: usize = 160;
         let line = self.source.text.lines().nth(self.line() - 1).unwrap_or_default();
         line.trim().chars().take(SHOWN).collect()
+    }
+
+    /// The part of the source that the drawing underlines.
+    pub(crate) fn marked_text(&self) -> &str {
+        let (start, len) = self.mark;
+        self.source.text.get(start..start + len).unwrap_or_default()
     }
 
     fn location(&self) -> String {
@@ -169,6 +181,12 @@ impl Error {
             frame.pos = pos;
             frame.mark = (pos, len);
         }
+        self
+    }
+
+    /// The same error in other words.
+    pub(crate) fn saying(mut self, message: String) -> Self {
+        self.0.message = message;
         self
     }
 

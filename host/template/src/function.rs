@@ -12,6 +12,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
+use crate::jinja::Running;
 use crate::program::{Cache, Dialect, Program, Set};
 use crate::run::{Limits, LookupError, Run};
 use crate::value::print::PrintError;
@@ -103,6 +104,8 @@ pub struct Ctx<'r> {
     included: HashMap<Arc<str>, usize>,
     /// Templates within templates right now.
     pub(crate) depth: usize,
+    /// The Jinja template that is running, if any.
+    pub(crate) jinja: Running<'r>,
     /// Maps that were put something into which may contain them.
     entangled: Vec<Value>,
     stream: Stream,
@@ -246,6 +249,19 @@ impl FnError {
         Self(Box::new(Failure::Cancelled))
     }
 
+    /// The failure in words, for an error that only carries text.
+    pub(crate) fn text(&self) -> String {
+        match &*self.0 {
+            Failure::Message(text)
+            | Failure::Author(text)
+            | Failure::NoTemplate(text)
+            | Failure::NotYet(text) => text.clone(),
+            Failure::Limit { name, value } => format!("limit of {name} ({value}) is reached"),
+            Failure::Cancelled => "render was cancelled".to_owned(),
+            Failure::Template { error, .. } => error.message().to_owned(),
+        }
+    }
+
     pub(crate) fn template(error: Error, note: Option<String>) -> Self {
         Self(Box::new(Failure::Template { error, note }))
     }
@@ -283,6 +299,7 @@ impl<'r> Ctx<'r> {
             cache: None,
             included: HashMap::new(),
             depth: 0,
+            jinja: Running::default(),
             entangled: Vec::new(),
             stream: Stream::new(&run.seed, file),
         }
@@ -294,6 +311,7 @@ impl<'r> Ctx<'r> {
             dialect: program.dialect(),
             templates: Arc::clone(program.templates()),
             cache: Some(program.cache()),
+            jinja: Running::new(program.jinja()),
             ..Self::new(run, file)
         }
     }

@@ -10,6 +10,7 @@ pub mod error;
 mod exec;
 pub mod function;
 mod functions;
+mod jinja;
 mod lexer;
 mod literal;
 mod parser;

@@ -8,6 +8,7 @@ use crate::builtin;
 use crate::error::{Error, ErrorKind};
 use crate::exec::Frame;
 use crate::function::{Ctx, Table};
+use crate::jinja::Jinja;
 use crate::parser::{is_blank, parse};
 use crate::run::Run;
 use crate::value::Value;
@@ -27,6 +28,7 @@ pub struct Program {
     templates: Arc<Set>,
     dialect: Dialect,
     cache: Cache,
+    jinja: Option<Jinja>,
 }
 
 /// Which functions there are and what a missing key is.
@@ -107,12 +109,22 @@ impl Program {
                 Err(error) => errors.push(error),
             }
         }
-        (Self { templates: Arc::new(set), dialect, cache: Cache::default() }, errors)
+        (Self { templates: Arc::new(set), dialect, cache: Cache::default(), jinja: None }, errors)
+    }
+
+    /// Adds Jinja files, whose names are paths from the top chart: they include, import and extend each
+    /// other by path, and `include("name")` in them reaches what Go files define.
+    ///
+    /// # Errors
+    /// The first mistake of the first file that has one.
+    pub fn with_jinja(mut self, sources: &[Source]) -> Result<Self, Error> {
+        self.jinja = Some(Jinja::parse(sources)?);
+        Ok(self)
     }
 
     /// Whether there is a template of that name: a file or a definition.
     pub fn contains(&self, name: &str) -> bool {
-        self.templates.get(name).is_some()
+        self.templates.get(name).is_some() || self.jinja.as_ref().is_some_and(|jinja| jinja.contains(name))
     }
 
     /// The text of a template. It may change the maps in `dot`: later renders of the same chart see
@@ -124,6 +136,9 @@ impl Program {
     /// When the template is unknown or fails, when a limit is met, when it is cancelled. Only
     /// [`ErrorKind::NotYet`] may go away by itself.
     pub fn render(&self, name: &str, dot: &Value, run: &Run<'_>) -> Result<String, Error> {
+        if let Some(jinja) = self.jinja.as_ref().filter(|jinja| jinja.contains(name)) {
+            return self.render_jinja(jinja, name, dot, run);
+        }
         let Some(template) = self.templates.get(name) else {
             let quoted = crate::quote::quote(name.as_bytes());
             let text = format!("template: no template {quoted} associated with template \"{ROOT}\"");
@@ -140,6 +155,19 @@ impl Program {
             Dialect::Helm => without_no_value(text),
             Dialect::Plain => text,
         })
+    }
+
+    fn render_jinja(&self, jinja: &Jinja, name: &str, dot: &Value, run: &Run<'_>) -> Result<String, Error> {
+        let mut ctx = Ctx::for_program(run, name, self);
+        let mut out = Vec::new();
+        let result = jinja.render(&mut ctx, &Arc::from(name), dot, &mut out);
+        ctx.break_cycles(dot);
+        result?;
+        Ok(String::from_utf8_lossy(&out).into_owned())
+    }
+
+    pub(crate) fn jinja(&self) -> Option<&Jinja> {
+        self.jinja.as_ref()
     }
 
     pub(crate) fn templates(&self) -> &Arc<Set> {

@@ -16,6 +16,7 @@
 
 pub mod cycle;
 pub mod float;
+mod natural;
 pub mod number;
 pub mod object;
 pub mod print;
@@ -28,6 +29,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use minijinja::Value;
 use minijinja::value::{DynObject, Enumerator, Object, ObjectExt, ObjectRepr, ValueKind};
 
+pub use natural::natural;
 pub use number::{Number, int, int64, number};
 pub use object::{GoObject, as_object, object_value};
 pub use print::{print, print_value};

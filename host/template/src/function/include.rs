@@ -17,12 +17,37 @@ impl Ctx<'_> {
     /// When there is no such template, when it fails, or when it includes itself too often.
     pub fn include(&mut self, name: &str, data: Value) -> Result<Value, FnError> {
         let Some(template) = self.templates.get(name) else {
+            return self.include_file(name, &data);
+        };
+        self.enter(&template.name)?;
+        let mut out = Vec::new();
+        let active = self.jinja.enter_go();
+        let result = self.execute(&template, data, &mut out);
+        self.jinja.leave_go(active);
+        self.leave(&template.name);
+        result.map_err(|error| FnError::template(error, None))?;
+        self.text(out)
+    }
+
+    /// The text of a Jinja file, by a path from the file that runs or from the top chart.
+    fn include_file(&mut self, name: &str, data: &Value) -> Result<Value, FnError> {
+        let file = match self.jinja.current() {
+            Some((engine, parent)) => engine.resolve(name, &parent).map(|file| (engine, file)),
+            None => self
+                .jinja
+                .engine()
+                .filter(|engine| engine.contains(name))
+                .map(|engine| (engine, Arc::from(name))),
+        };
+        let Some((engine, file)) = file else {
             return Err(no_template(name));
         };
-        self.enter(&template)?;
+        self.enter(&file)?;
+        self.descend()?;
         let mut out = Vec::new();
-        let result = self.execute(&template, data, &mut out);
-        self.leave(&template);
+        let result = engine.render(self, &file, data, &mut out);
+        self.depth -= 1;
+        self.leave(&file);
         result.map_err(|error| FnError::template(error, None))?;
         self.text(out)
     }
@@ -32,10 +57,16 @@ impl Ctx<'_> {
     /// # Errors
     /// When the text is no template or fails.
     pub fn tpl(&mut self, text: &str, data: Value) -> Result<Value, FnError> {
-        if !text.contains("{{") {
+        if !["{{", "{%", "{#"].iter().any(|mark| text.contains(mark)) {
             return self.text(without_no_value(text.to_owned()));
         }
         self.charge(text.len() as u64 / 16)?;
+        if let Some((engine, parent)) = self.jinja.current() {
+            self.descend()?;
+            let result = engine.render_text(self, text, &parent, &data);
+            self.depth -= 1;
+            return self.text(result.map_err(|error| FnError::template(error, None))?);
+        }
         let parsed = self.parse_text(text).map_err(|error| {
             let quoted = quote(text.as_bytes());
             FnError::new(format!("cannot parse template {quoted}: {}", error.go_text()))
@@ -76,22 +107,31 @@ impl Ctx<'_> {
         crate::stack::grown(|| Frame::execute(self, template, dot, out))
     }
 
-    fn enter(&mut self, template: &Template) -> Result<(), FnError> {
+    /// One template deeper.
+    fn descend(&mut self) -> Result<(), FnError> {
+        let limit = self.run.limits.template_depth;
+        if self.depth >= limit {
+            return Err(FnError::limit("template depth", limit));
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    fn enter(&mut self, name: &Arc<str>) -> Result<(), FnError> {
         let limit = self.run.limits.include_depth;
-        let count = self.included.entry(Arc::clone(&template.name)).or_default();
+        let count = self.included.entry(Arc::clone(name)).or_default();
         if *count > limit {
             return Err(FnError::new(format!(
-                "rendering template has a nested reference name: {}: unable to execute template \
-                 (limit include depth {limit})",
-                template.name
+                "rendering template has a nested reference name: {name}: unable to execute template \
+                 (limit include depth {limit})"
             )));
         }
         *count += 1;
         Ok(())
     }
 
-    fn leave(&mut self, template: &Template) {
-        if let Some(count) = self.included.get_mut(&template.name) {
+    fn leave(&mut self, name: &Arc<str>) {
+        if let Some(count) = self.included.get_mut(name) {
             *count -= 1;
         }
     }

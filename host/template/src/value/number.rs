@@ -91,6 +91,18 @@ pub fn integer_type(value: &Value) -> Option<IntegerType> {
     value.serialize(Width).ok()
 }
 
+/// The integer a number is: `None` with a fraction, and beyond what floats count exactly.
+pub fn whole(value: &Value) -> Option<i64> {
+    /// Floats beyond have no unit digit.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if let Some(int) = as_int(value) {
+        return Some(int);
+    }
+    let float = as_float(value)?;
+    #[allow(clippy::cast_possible_truncation, reason = "the value was checked to be whole and small")]
+    (float.fract() == 0.0 && float.abs() <= EXACT).then_some(float as i64)
+}
+
 impl Number {
     /// Whether it is zero.
     pub fn is_zero(self) -> bool {

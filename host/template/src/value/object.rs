@@ -8,8 +8,8 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use minijinja::Value;
 use minijinja::value::{Enumerator, Object, ObjectRepr};
+use minijinja::{State, Value};
 
 use crate::function::{Ctx, FnError, Signature};
 
@@ -119,7 +119,7 @@ impl Object for Carrier {
 
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         match key.as_str() {
-            Some(name) => self.0.field(name),
+            Some(name) => crate::jinja::field_of(&*self.0, name),
             None => self.0.entries().into_iter().nth(key.as_usize()?).map(|(_, value)| value),
         }
     }
@@ -136,5 +136,14 @@ impl Object for Carrier {
 
     fn is_true(self: &Arc<Self>) -> bool {
         self.0.is_true()
+    }
+
+    fn call_method(
+        self: &Arc<Self>,
+        state: &mut State<'_, '_>,
+        method: &str,
+        args: &[Value],
+    ) -> Result<Value, minijinja::Error> {
+        crate::jinja::call_method(&*self.0, state, method, args)
     }
 }
