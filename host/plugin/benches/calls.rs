@@ -10,6 +10,7 @@
 )]
 
 #[path = "../tests/plugin/encode.rs"]
+#[allow(dead_code, reason = "of the tests' guests, of which a part is measured")]
 mod encode;
 
 use std::{

@@ -106,6 +106,9 @@ pub struct CallResult<T> {
     pub stats: Stats,
     /// Log lines over the budget.
     pub log_lines_dropped: u32,
+    /// Fingerprint of all that went into the answer and is not the plugin's own doing: without the time
+    /// and what it kept. See [`crate::Churn`].
+    pub inputs: [u8; 32],
     /// True when an earlier answer was given again, since all that it was made from is the same.
     pub reused: bool,
 }

@@ -26,6 +26,7 @@ mod ability;
 mod bindings;
 mod breaker;
 mod call;
+mod churn;
 mod code;
 mod engine;
 mod grants;
@@ -35,6 +36,7 @@ mod load;
 mod manifest;
 mod mask;
 mod memo;
+pub mod policy;
 mod reads;
 mod seal;
 mod selector;
@@ -52,6 +54,7 @@ pub use call::{
     reconciler::Desired,
     value_mapper::{Mapped, Pool, PoolsOverlap, merge_patch, nodes_of_pools},
 };
+pub use churn::Churn;
 pub use code::{
     CacheKey, CacheOptions, ChildError, CompileError, Compiler, Origin, ShortKey, compile_in_child,
 };

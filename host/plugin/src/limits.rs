@@ -155,6 +155,12 @@ pub const BREAKER_OPEN_MAX: Duration = Duration::from_secs(600);
 /// Releases with an open breaker that open it for the whole plugin.
 pub const BREAKER_RELEASES: usize = 3;
 
+/// Changes of an answer within [`CHURN_WINDOW`], with the same inputs, that are still taken for a plugin
+/// that makes up its mind.
+pub const CHURN_CHANGES: usize = 5;
+/// The time in which changes of an answer are counted.
+pub const CHURN_WINDOW: Duration = Duration::from_secs(60);
+
 /// A limit in a Plugin that cannot be kept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {

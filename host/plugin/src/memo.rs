@@ -122,6 +122,15 @@ impl Asked {
         self.0.push((question, answer));
     }
 
+    /// A hash of the call's key and of what was answered, but for what the plugin kept itself.
+    pub(crate) fn fingerprint(&self, key: &Hash) -> Hash {
+        let mut hash = Sha256::new();
+        hash.update(key);
+        let answers = self.0.iter().filter(|(question, _)| !matches!(question, Question::Saved));
+        answers.for_each(|(_, answer)| hash.update(answer));
+        hash.finalize().into()
+    }
+
     fn weight(&self) -> usize {
         let fields = |fields: &[String]| fields.iter().map(String::len).sum::<usize>();
         let questions = self.0.iter().map(|(question, _)| match question {

@@ -105,7 +105,7 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests stop at the first surprise")]
     use std::{future::Future, pin::Pin, task::Context};
 
     use super::*;

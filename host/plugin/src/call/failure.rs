@@ -45,6 +45,12 @@ pub enum CallFailure {
         /// Elements it may have.
         limit: usize,
     },
+    /// It held more handles than it may.
+    #[error("the plugin wanted more than {limit} handles at once")]
+    OutOfHandles {
+        /// Handles it may hold.
+        limit: usize,
+    },
     /// It recursed too deeply.
     #[error("the plugin ran out of stack, {limit} bytes are given")]
     OutOfStack {
@@ -122,7 +128,10 @@ impl CallFailure {
             Self::Trap { .. } | Self::OutOfStack { .. } => "trap",
             Self::OutOfMemory { .. } | Self::OutOfTables { .. } => "oom",
             Self::TimedOut { .. } => "timeout",
-            Self::ReadBudget { .. } | Self::LogFlood { .. } | Self::InputTooLarge { .. } => "budget",
+            Self::ReadBudget { .. }
+            | Self::OutOfHandles { .. }
+            | Self::LogFlood { .. }
+            | Self::InputTooLarge { .. } => "budget",
             Self::Unreadable(_) | Self::InvalidAnswer(_) | Self::Args(_) | Self::NotExported(_) => "invalid",
             Self::Guest { retry: Retry::WithBackOff, .. } => "transient",
             Self::Guest { .. } => "fatal",
@@ -138,6 +147,7 @@ impl CallFailure {
             Self::OutOfStack { .. } => "PluginOutOfStack",
             Self::OutOfMemory { .. } => "PluginOutOfMemory",
             Self::OutOfTables { .. } => "PluginOutOfTables",
+            Self::OutOfHandles { .. } => "PluginOutOfHandles",
             Self::TimedOut { .. } => "PluginTimedOut",
             Self::ReadBudget { .. } => "PluginReadsTooMuch",
             Self::LogFlood { .. } => "PluginLogsTooMuch",
@@ -158,6 +168,7 @@ impl CallFailure {
             Self::Trap { .. }
             | Self::OutOfMemory { .. }
             | Self::OutOfTables { .. }
+            | Self::OutOfHandles { .. }
             | Self::OutOfStack { .. }
             | Self::TimedOut { .. }
             | Self::LogFlood { .. }
@@ -178,6 +189,7 @@ impl CallFailure {
             Self::Trap { .. }
             | Self::OutOfMemory { .. }
             | Self::OutOfTables { .. }
+            | Self::OutOfHandles { .. }
             | Self::OutOfStack { .. }
             | Self::TimedOut { .. }
             | Self::LogFlood { .. }

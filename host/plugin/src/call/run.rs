@@ -5,7 +5,7 @@ use std::{future::Future, sync::Arc, time::Instant};
 use sha2::{Digest, Sha256};
 use wasmtime::{
     Store, Trap,
-    component::{Instance, InstancePre},
+    component::{Instance, InstancePre, ResourceTableError},
 };
 
 use super::{Call, CallResult, Called, Operation, Outcome, Stats, failure::CallFailure};
@@ -91,6 +91,7 @@ impl Plugin {
         }
         let showed_clear_text = function.showed_clear_text();
         let (mut result, asked) = self.run(function, call).await;
+        result.inputs = asked.fingerprint(&key);
         result.called.secret_values |= showed_clear_text;
         if let (Outcome::Answered(answer), true) = (&result.outcome, result.called.is_pure()) {
             let weight = F::weight(answer);
@@ -157,6 +158,7 @@ impl Plugin {
             called,
             stats: Stats { duration: began.elapsed(), ..Stats::default() },
             log_lines_dropped: 0,
+            inputs: entry.asked.fingerprint(key),
             reused: true,
         })
     }
@@ -207,7 +209,7 @@ impl Plugin {
             }
         };
         let record = state.reads.into_record();
-        CallResult { outcome, record, called, stats, log_lines_dropped, reused: false }
+        CallResult { outcome, record, called, stats, log_lines_dropped, inputs: [0; 32], reused: false }
     }
 
     async fn slots(&self, release: &str) -> [Slot; 2] {
@@ -227,6 +229,7 @@ impl<T> CallResult<T> {
             called: Called::default(),
             stats: Stats::default(),
             log_lines_dropped: 0,
+            inputs: [0; 32],
             reused: false,
         }
     }
@@ -296,6 +299,9 @@ fn classify(error: wasmtime::Error, state: &State) -> CallFailure {
     }
     if let Some(wanted) = memory.refused_elements {
         return CallFailure::OutOfTables { wanted, limit: limits::TABLE_ELEMENTS };
+    }
+    if let Some(ResourceTableError::Full) = error.downcast_ref::<ResourceTableError>() {
+        return CallFailure::OutOfHandles { limit: limits::HANDLES };
     }
     match error.downcast_ref::<Trap>() {
         Some(Trap::StackOverflow) => CallFailure::OutOfStack { limit: limits::STACK },

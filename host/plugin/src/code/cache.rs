@@ -151,7 +151,7 @@ impl Cache {
     }
 
     fn path(&self, component: &Hash) -> PathBuf {
-        let [component, settings] = [component, &self.compatibility].map(|hash| hex(hash));
+        let [component, settings] = [component, &self.compatibility].map(hex);
         let settings = settings.get(..16).unwrap_or_default().to_owned();
         self.folder.join(format!("{component}-{settings}.code"))
     }

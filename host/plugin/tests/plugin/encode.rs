@@ -8,9 +8,38 @@ use wit_parser::Resolve;
 const MANIFEST: &str = r#"{"manifest":"pintle.dev/manifest/v1","name":"guest","version":"0.1.0"}"#;
 const WORLD: &str = "include pintle:plugin/readiness-plugin@0.1.0;";
 /// What tests import of WASI; the host brings its own, complete description.
-const WASI: [(&str, &str); 2] = [
+const WASI: [(&str, &str); 6] = [
     ("clocks.wit", "package wasi:clocks@0.2.0; interface monotonic-clock { now: func() -> u64; }"),
     ("random.wit", "package wasi:random@0.2.0; interface random { get-random-u64: func() -> u64; }"),
+    (
+        "io.wit",
+        "package wasi:io@0.2.0; interface error { resource error; } interface streams { use error.{error}; \
+         variant stream-error { last-operation-failed(error), closed } resource output-stream { \
+         blocking-write-and-flush: func(contents: list<u8>) -> result<_, stream-error>; } }",
+    ),
+    (
+        "cli.wit",
+        "package wasi:cli@0.2.0; interface stdout { use wasi:io/streams@0.2.0.{output-stream}; \
+         get-stdout: func() -> output-stream; } interface environment { \
+         get-environment: func() -> list<tuple<string, string>>; get-arguments: func() -> list<string>; }",
+    ),
+    (
+        "filesystem.wit",
+        "package wasi:filesystem@0.2.0; interface types { resource descriptor; } interface preopens { \
+         use types.{descriptor}; get-directories: func() -> list<tuple<descriptor, string>>; }",
+    ),
+    (
+        "sockets.wit",
+        "package wasi:sockets@0.2.0; interface network { resource network; enum error-code { unknown, \
+         access-denied, not-supported, invalid-argument, out-of-memory, timeout, concurrency-conflict, \
+         not-in-progress, would-block, invalid-state, new-socket-limit, address-not-bindable, address-in-use, \
+         remote-unreachable, connection-refused, connection-reset, connection-aborted, datagram-too-large, \
+         name-unresolvable, temporary-resolver-failure, permanent-resolver-failure } } \
+         interface instance-network { use network.{network}; instance-network: func() -> network; } \
+         interface ip-name-lookup { use network.{network, error-code}; resource resolve-address-stream; \
+         resolve-addresses: func(network: borrow<network>, name: string) -> \
+         result<resolve-address-stream, error-code>; }",
+    ),
 ];
 
 /// The component of a file in `tests/guests`, without its ending.
@@ -21,6 +50,13 @@ pub(crate) fn guest(name: &str) -> Vec<u8> {
 /// The same, made for other interfaces than ours.
 pub(crate) fn guest_for(name: &str, wit: &str) -> Vec<u8> {
     encode(name, &read(&format!("host/plugin/tests/guests/{name}.wat")), wit)
+}
+
+/// The component of a file in `tests/guests` in which words were replaced.
+pub(crate) fn guest_with(name: &str, words: &[(&str, &str)]) -> Vec<u8> {
+    let text = read(&format!("host/plugin/tests/guests/{name}.wat"));
+    let text = words.iter().fold(text, |text, (word, other)| text.replace(word, other));
+    encode(name, &text, &wit())
 }
 
 /// The interfaces of this host.

@@ -2,6 +2,10 @@
 
 use std::{
     process::Command,
+    sync::{
+        Arc, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -133,4 +137,67 @@ async fn a_plugin_outlives_the_runtime_that_loaded_it_and_engines_stop_when_drop
     let plugin = plugin.join().unwrap();
     assert_eq!(line(&plugin.check(call(Record::default()), target()).await), "Ready");
     drop(Engine::new(&Options::default()).unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plugin_is_swapped_under_load_without_a_failed_call() {
+    let engine = Engine::new(&Options { memo: 0, ..Options::default() }).unwrap();
+    let serving = Arc::new(RwLock::new(load_into(&engine, "ready", "2s").await));
+    let stop = Arc::new(AtomicBool::new(false));
+    let callers: Vec<_> = (0..6)
+        .map(|caller| {
+            let (serving, stop) = (Arc::clone(&serving), Arc::clone(&stop));
+            tokio::spawn(async move {
+                let (mut calls, mut pending) = (0_u32, 0_u32);
+                while !stop.load(Ordering::Relaxed) {
+                    let plugin = serving.read().unwrap().clone();
+                    let mut asked = call(Record::default());
+                    asked.release.name = format!("release-{caller}");
+                    let line = line(&plugin.check(asked, target()).await);
+                    assert!(line == "Ready" || line.starts_with("Pending"), "{line}");
+                    calls += 1;
+                    pending += u32::from(line != "Ready");
+                }
+                (calls, pending)
+            })
+        })
+        .collect();
+    for round in 0..10 {
+        let next = load_into(&engine, if round % 2 == 0 { "pending" } else { "ready" }, "2s").await;
+        *serving.write().unwrap() = next;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    for caller in callers {
+        let (calls, pending) = caller.await.unwrap();
+        assert!(
+            calls > pending && pending > 0,
+            "both versions answered: {pending} of {calls} were the other"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_with_many_slow_calls_does_not_keep_another_from_the_same_plugin() {
+    let engine = Engine::new(&Options { workers: 2, ..Options::default() }).unwrap();
+    let spinner = load_into(&engine, "loop", "100ms").await;
+    let asked = |release: &str| {
+        let mut asked = call(Record::default());
+        asked.release.name = release.to_owned();
+        asked
+    };
+    let greedy: Vec<_> = (0..24)
+        .map(|_| {
+            let (spinner, asked) = (spinner.clone(), asked("greedy"));
+            tokio::spawn(async move { spinner.check(asked, target()).await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let modest = spinner.check(asked("modest"), target()).await;
+    let waiting = greedy.iter().filter(|call| !call.is_finished()).count();
+    // Four run at once: its turn comes after the first four, while most of the others still wait.
+    assert!(waiting >= 12, "only {waiting} of 24 still waited after {:?}", modest.stats.queued);
+    for call in greedy {
+        assert!(line(&call.await.unwrap()).starts_with("timeout"));
+    }
 }

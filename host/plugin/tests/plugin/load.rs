@@ -99,6 +99,13 @@ async fn wasi_has_a_still_clock_and_repeating_randomness() {
 }
 
 #[tokio::test]
+async fn wasi_has_no_files_no_network_and_no_environment() {
+    let plugin = load("wasi-nothing", &json!({"wasi": true})).await.unwrap();
+    let result = plugin.check(call(pintle_api::Record::default()), target()).await;
+    assert_eq!(line(&result), "Ready");
+}
+
+#[tokio::test]
 async fn a_changed_plugin_object_takes_effect_without_compiling_again() {
     let plugin = load("grow", &json!({})).await.unwrap();
     let small = plugin.rebind(&crate::setting::spec(&json!({"limits": {"memory": "1Mi"}}))).await.unwrap();

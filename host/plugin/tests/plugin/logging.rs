@@ -27,7 +27,9 @@ impl io::Write for Kept {
 /// The log of one call, as JSON lines.
 async fn logged(name: &str, facts: Record) -> Vec<Value> {
     let plugin =
-        load(name, &json!({"grants": {"read": [{"apiGroups": [""], "kinds": ["Pod"]}]}})).await.unwrap();
+        load(name, &json!({"wasi": true, "grants": {"read": [{"apiGroups": [""], "kinds": ["Pod"]}]}}))
+            .await
+            .unwrap();
     let kept = Kept::default();
     let writer = kept.clone();
     let subscriber = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
@@ -52,4 +54,12 @@ async fn a_line_names_its_plugin_and_keeps_its_fields_to_itself() {
 async fn a_call_that_will_be_made_again_logs_once() {
     assert_eq!(logged("chatty", Record::default()).await.len(), 100);
     assert_eq!(logged("read", Record::default()).await.len(), 0);
+}
+
+#[tokio::test]
+async fn what_a_guest_prints_is_logged_line_by_line_and_cleaned() {
+    let lines = logged("wasi-prints", Record::default()).await;
+    let messages: Vec<_> = lines.iter().map(|line| &line["fields"]["message"]).collect();
+    assert_eq!(messages, ["hello [2J", "second"]);
+    assert_eq!(lines[0]["level"], "INFO");
 }

@@ -16,4 +16,6 @@ mod isolation;
 mod load;
 mod logging;
 mod reads;
+mod reuse;
 mod setting;
+mod threats;

@@ -36,7 +36,7 @@ impl Rules<'_> {
     fn keyed(&self, keyed: types::KeyedObject, seal: &Seal) -> Checking<Keyed> {
         let types::KeyedObject { key, ownership, object } = keyed;
         let key = key_of(key, "an object")?;
-        let object = self.parse_object(&object, &key, seal)?;
+        let object = parse_object(&object, &key, seal)?;
         let (ownership, identity) = match ownership {
             types::Ownership::Whole => (Ownership::Whole, self.scope.check_object(&object)),
             types::Ownership::Part => (Ownership::Part, self.scope.check_part(&object)),
@@ -52,7 +52,7 @@ impl Rules<'_> {
         after: &str,
         (key, seal): (&str, &Seal),
     ) -> Checking<(Object, Identity)> {
-        let object = self.parse_object(after, key, seal)?;
+        let object = parse_object(after, key, seal)?;
         let identity = match before {
             Some(before) => self.scope.check_edit(before, &object).map(|()| Identity::default()),
             None => self.scope.check_object(&object),
@@ -60,20 +60,20 @@ impl Rules<'_> {
         let identity = identity.map_err(|denial| refused(&object, denial))?;
         Ok((object, identity))
     }
+}
 
-    fn parse_object(&self, text: &str, key: &str, seal: &Seal) -> Checking<Object> {
-        let json = json(text, limits::OBJECT, &format!("the object {key}"))?;
-        let object = Object::new(json);
-        let mut object = object.map_err(|why| invalid(format!("{key} is no object: {why}")))?;
-        let reference = object.reference();
-        let parts = [Some(&reference.api_version), Some(&reference.kind), reference.namespace.as_ref()];
-        let is_named = parts.into_iter().flatten().chain([&reference.name]).all(|part| is_name(part));
-        if !is_named {
-            return Err(invalid(format!("the object {key} has an empty, too long or impossible name")));
-        }
-        seal.open(&mut object).map_err(|why| invalid(format!("{reference} is refused: {why}")))?;
-        Ok(object)
+fn parse_object(text: &str, key: &str, seal: &Seal) -> Checking<Object> {
+    let json = json(text, limits::OBJECT, &format!("the object {key}"))?;
+    let object = Object::new(json);
+    let mut object = object.map_err(|why| invalid(format!("{key} is no object: {why}")))?;
+    let reference = object.reference();
+    let parts = [Some(&reference.api_version), Some(&reference.kind), reference.namespace.as_ref()];
+    let is_named = parts.into_iter().flatten().chain([&reference.name]).all(|part| is_name(part));
+    if !is_named {
+        return Err(invalid(format!("the object {key} has an empty, too long or impossible name")));
     }
+    seal.open(&mut object).map_err(|why| invalid(format!("{reference} is refused: {why}")))?;
+    Ok(object)
 }
 
 fn refused(object: &Object, Denial(why): Denial) -> super::CallFailure {

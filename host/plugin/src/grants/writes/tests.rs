@@ -7,8 +7,12 @@ use serde_json::json;
 use super::*;
 use crate::grants::{GrantError, Granted};
 
-fn granted(grants: Value) -> Result<Granted, GrantError> {
-    Granted::new(&serde_json::from_value::<Grants>(grants).unwrap())
+fn grants(json: Value) -> Grants {
+    serde_json::from_value(json).unwrap()
+}
+
+fn granted(json: Value) -> Result<Granted, GrantError> {
+    Granted::new(&grants(json))
 }
 
 fn scope(grants: Value) -> Scope {
