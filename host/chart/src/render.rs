@@ -9,7 +9,7 @@ use pintle_api::names;
 use pintle_template::{Program, Run, Source};
 
 use crate::{
-    Capabilities, annotations,
+    Capabilities, File, annotations,
     chart::Chart,
     dependencies::{self, Node},
     manifest::{self, Document, Hook},
@@ -250,6 +250,18 @@ impl Compiled {
         Ok(documents?.into_iter().flatten().collect())
     }
 
+    /// The files under `crds/` of the chart and the charts in it that take part, each under its name in the
+    /// tree of charts and as it is: what `helm template --include-crds` prints.
+    ///
+    /// # Errors
+    /// When values do not fit.
+    pub fn crd_files(&self, values: &Values) -> Result<Vec<File>, RenderError> {
+        let node = dependencies::settle(&self.chart, values, &mut Vec::new())?;
+        let mut files = Vec::new();
+        raw_crds(&node, &node.name, &mut files);
+        Ok(files)
+    }
+
     /// The values that templates see: the chart's defaults under `values`, sub-charts' under their names.
     ///
     /// # Errors
@@ -351,6 +363,14 @@ fn check_engine(chart: &Chart) -> Result<(), RenderError> {
     match annotations.get(names::ENGINE).filter(|engine| !scope::ENGINES.contains(&engine.as_str())) {
         Some(engine) => Err(RenderError::Engine { chart: chart.name().to_owned(), engine: engine.clone() }),
         None => chart.dependencies.iter().try_for_each(|inner| check_engine(inner)),
+    }
+}
+
+fn raw_crds(node: &Node, path: &str, files: &mut Vec<File>) {
+    let named = |file: &File| File { path: format!("{path}/{}", file.path), data: Arc::clone(&file.data) };
+    files.extend(node.chart.crd_files().map(named));
+    for child in &node.children {
+        raw_crds(child, &format!("{path}/charts/{}", child.name), files);
     }
 }
 

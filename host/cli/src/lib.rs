@@ -9,6 +9,7 @@ mod demo;
 mod logging;
 mod operator;
 mod owner;
+mod template;
 mod why;
 
 use std::process::ExitCode;
@@ -29,6 +30,8 @@ enum Command {
     Demo(demo::Args),
     /// Runs the controllers.
     Operator(operator::Args),
+    /// Prints what a chart renders, as `helm template` does.
+    Template(Box<template::Args>),
     /// Says what an object waits for, since when, and who can mend it.
     Why(why::Args),
     /// Prints the CustomResourceDefinitions.
@@ -42,6 +45,8 @@ enum Command {
 enum Ending {
     /// 0.
     Done,
+    /// 1; what failed was said already.
+    Failed,
     /// 3.
     NotReadyInTime,
 }
@@ -53,16 +58,30 @@ pub fn main() -> ExitCode {
     let ended = match command {
         Command::Demo(args) => demo::run(args),
         Command::Operator(args) => operator::run(args),
+        Command::Template(args) => template::run(&args),
         Command::Why(args) => why::run(args),
         Command::Crd(args) => crd::run(args),
         Command::Compile(args) => compile::run(args),
     };
     match ended {
         Ok(Ending::Done) => ExitCode::SUCCESS,
+        Ok(Ending::Failed) => ExitCode::FAILURE,
         Ok(Ending::NotReadyInTime) => ExitCode::from(3),
         Err(err) => {
             eprintln!("error: {err:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn every_command_can_be_parsed() {
+        Args::command().debug_assert();
     }
 }

@@ -125,6 +125,17 @@ impl Sources {
         fetched
     }
 
+    /// The chart in the archive behind `url` of the request itself: there is no index, and no name.
+    ///
+    /// # Errors
+    /// When it cannot be had, or is no chart.
+    pub async fn archive(&self, request: &Request, online: Online<'_>) -> Result<Arc<Compiled>, Error> {
+        let bytes = download(&request.url, &request.access, online).await?;
+        let (place, content) = (without_user(&request.url), Content::Archive(bytes));
+        let fetched = Fetched { place, content, version: None, digest: String::new() };
+        Ok(self.admit(request, fetched).await?.chart)
+    }
+
     async fn fetch_from(
         &self,
         address: &Address,
@@ -290,6 +301,15 @@ impl From<&WatchChart> for Request {
             access: Access::default(),
         }
     }
+}
+
+/// The bytes behind a web address: at most those of a packed chart.
+///
+/// # Errors
+/// When they cannot be had.
+pub async fn download(url: &str, access: &Access, online: Online<'_>) -> Result<Vec<u8>, Error> {
+    let (repository, address) = Repository::around(url, access)?;
+    repository.archive(&online, &address).await
 }
 
 /// The chart of this name below an address of a registry.

@@ -24,7 +24,7 @@ mod repository;
 mod transport;
 
 pub use access::{Access, Credentials, Tls};
-pub use charts::{Found, Online, Outcome, Request, Sources};
+pub use charts::{Found, Online, Outcome, Request, Sources, download};
 pub use error::Error;
 pub use pack::{PackError, Packed, index, pack};
 pub use remote::RemoteError;

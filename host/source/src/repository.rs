@@ -57,6 +57,18 @@ impl Repository {
         Ok(Self { base, access })
     }
 
+    /// The server of one file, and the address of that file.
+    ///
+    /// # Errors
+    /// When it is no address.
+    pub(crate) fn around(url: &str, access: &Access) -> Result<(Self, Url), Error> {
+        let repository = Self::open(url, access)?;
+        let broken = |problem: String| RemoteError::Url { url: without_user(url), problem };
+        let mut address = Url::parse(url).map_err(|error| broken(error.to_string()))?;
+        drop(user_in(&mut address));
+        Ok((repository, address))
+    }
+
     /// The repository as it is shown.
     pub(crate) fn url(&self) -> String {
         shown(&self.base).trim_end_matches('/').to_owned()

@@ -1,0 +1,199 @@
+//! `pintle template [NAME] CHART`: what `helm template` prints, with its flags.
+
+mod chart;
+mod cluster;
+mod failure;
+mod output;
+mod settings;
+mod values;
+
+use std::{io::Write as _, path::PathBuf};
+
+use anyhow::Context as _;
+use pintle_chart::{
+    Capabilities, Compiled, Files, Order, Release, RenderInput, Values, capabilities::KubeVersion,
+};
+use pintle_template::{Lookup, NoCluster, Run};
+
+use crate::Ending;
+use failure::Failure;
+
+/// Arguments of `pintle template`: those of `helm template`.
+#[derive(Debug, clap::Args)]
+#[command(disable_version_flag = true)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line are bools")]
+pub(crate) struct Args {
+    /// Name of the release (`release-name` without one), and the chart: a folder, a tgz, oci://…, https://…
+    /// or, with --repo, its name.
+    #[arg(required = true, value_name = "NAME] [CHART")]
+    name_and_chart: Vec<String>,
+    #[command(flatten)]
+    values: values::Args,
+    #[command(flatten)]
+    chart: chart::Args,
+    #[command(flatten)]
+    output: output::Args,
+    #[command(flatten)]
+    refused: settings::Refused,
+    #[command(flatten)]
+    ignored: settings::Ignored,
+    /// Namespace of the release.
+    #[arg(short, long)]
+    namespace: Option<String>,
+    /// Version of Kubernetes that `.Capabilities.KubeVersion` says.
+    #[arg(long)]
+    kube_version: Option<String>,
+    /// API versions that `.Capabilities.APIVersions` has besides the usual ones.
+    #[arg(short, long, value_delimiter = ',')]
+    api_versions: Vec<String>,
+    /// Set `.Release.IsUpgrade` instead of `.Release.IsInstall`.
+    #[arg(long)]
+    is_upgrade: bool,
+    /// Do not hold values against the schemas of charts.
+    #[arg(long)]
+    skip_schema_validation: bool,
+    /// Make the release's name from a template.
+    #[arg(long, conflicts_with = "generate_name")]
+    name_template: Option<String>,
+    /// Accepted; without NAME the release is called `release-name`.
+    #[arg(short, long)]
+    generate_name: bool,
+    /// `server`: ask the cluster what it serves, answer `lookup`, and hold the objects against it.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "client", default_missing_value = "client")]
+    dry_run: DryRun,
+    /// As --dry-run=server.
+    #[arg(long, conflicts_with = "dry_run")]
+    validate: bool,
+    /// The kubeconfig for --dry-run=server.
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// Its context.
+    #[arg(long)]
+    kube_context: Option<String>,
+}
+
+/// Whether a cluster is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum DryRun {
+    #[value(aliases = ["unset", "true"])]
+    Client,
+    Server,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Ending> {
+    match print(args) {
+        Ok(text) => {
+            std::io::stdout().write_all(text.as_bytes()).context("could not print")?;
+            Ok(Ending::Done)
+        }
+        Err(failure) => {
+            eprintln!("{failure}");
+            Ok(Ending::Failed)
+        }
+    }
+}
+
+/// What goes to standard output.
+fn print(args: &Args) -> Result<String, Failure> {
+    args.refused.check()?;
+    let capabilities = capabilities(args)?;
+    let (name, place) = name_and_chart(args)?;
+    let mut chart = chart::locate(&args.chart, &place)?;
+    let values = values::read(&args.values)?;
+    chart::check(&chart)?;
+    check_name(&name)?;
+    if args.skip_schema_validation {
+        chart = chart::without_schemas(&chart);
+    }
+    let compiled = Compiled::new(chart)?;
+    let release = Release {
+        name,
+        namespace: settings::namespace(args.namespace.as_deref(), args.kubeconfig.as_deref()),
+        revision: 1,
+        is_upgrade: args.is_upgrade,
+    };
+    let printed = if args.validate || args.dry_run == DryRun::Server {
+        let cluster = cluster::Cluster::connect(args.kubeconfig.as_deref(), args.kube_context.as_deref())?;
+        let capabilities = cluster.capabilities()?;
+        let input = input(&release, &values, &capabilities, &cluster);
+        let printed = compiled.print(&input)?;
+        cluster.check(&compiled.render(&input)?, &release)?;
+        printed
+    } else {
+        compiled.print(&input(&release, &values, &capabilities, &NoCluster))?
+    };
+    output::text(&args.output, &compiled, &values, &release.name, &printed)
+}
+
+fn input<'a>(
+    release: &'a Release,
+    values: &'a Values,
+    capabilities: &'a Capabilities,
+    lookup: &'a dyn Lookup,
+) -> RenderInput<'a> {
+    let run = Run { seed: rand::random(), time: settings::now(), ..Run::new(lookup) };
+    RenderInput { release, values, capabilities, files: Files::All, order: Order::Install, run }
+}
+
+fn capabilities(args: &Args) -> Result<Capabilities, Failure> {
+    let Args { kube_version, api_versions, .. } = args;
+    let assumed = match kube_version {
+        Some(version) => Capabilities::assumed(
+            KubeVersion::parse(version)
+                .map_err(|error| Failure::new(format!("invalid kube version '{version}': {error}")))?,
+        ),
+        None => Capabilities::default(),
+    };
+    Ok(assumed.with(api_versions.iter().cloned()))
+}
+
+/// The name of the release, and where the chart is, as Helm takes them from its arguments.
+fn name_and_chart(args: &Args) -> Result<(String, String), Failure> {
+    let words: Vec<&str> = args.name_and_chart.iter().map(String::as_str).collect();
+    match (words.as_slice(), &args.name_template) {
+        ([_, _], None) if args.generate_name => {
+            Err(Failure::new("cannot set --generate-name and also specify a name"))
+        }
+        ([name, chart], None) => Ok(((*name).to_owned(), (*chart).to_owned())),
+        ([_, _], Some(_)) => Err(Failure::new("cannot set --name-template and also specify a name")),
+        ([chart], None) => Ok(("release-name".to_owned(), (*chart).to_owned())),
+        ([chart], Some(template)) => Ok((settings::name_from(template)?, (*chart).to_owned())),
+        (more, _) => {
+            let more = more.get(2..).unwrap_or_default().join(", ");
+            Err(Failure::new(format!("expected at most two arguments, unexpected arguments: {more}")))
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), Failure> {
+    let part = |part: &str| {
+        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        !part.is_empty() && part.bytes().all(inner) && !part.starts_with('-') && !part.ends_with('-')
+    };
+    if name.is_empty() {
+        return Err(Failure::new("release name check failed: release name \"\": no name provided"));
+    }
+    if name.len() <= pintle_chart::plain::MAX_RELEASE_NAME && name.split('.').all(part) {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "release name check failed: release name \"{name}\": invalid release name, must match regex \
+         ^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$ and the length must not be longer than \
+         53"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_helm_allows() {
+        for name in ["a", "a-b.c", "0", &"a".repeat(53)] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        for name in ["", "A", "a_b", "-a", "a-", "a..b", ".a", &"a".repeat(54), "ä"] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+}
