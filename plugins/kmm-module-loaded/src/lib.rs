@@ -61,17 +61,11 @@ struct Container {
     kernel_mappings: Vec<Mapping>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default)]
 struct Mapping {
     literal: String,
     regexp: String,
-}
-
-impl Default for Mapping {
-    fn default() -> Self {
-        Self { literal: String::new(), regexp: String::new() }
-    }
 }
 
 #[derive(Deserialize)]
