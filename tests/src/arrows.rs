@@ -17,7 +17,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("pintle-cluster", &["api"]),
     ("pintle-dev", &["api"]),
     ("pintle-operator", &["api", "template", "chart", "plan", "plugin", "source", "cluster"]),
-    ("pintle", &["api", "chart", "source", "dev", "operator"]),
+    ("pintle", &["api", "chart", "plugin", "source", "dev", "operator"]),
     ("pintle-plugin-sdk", &[]),
 ];
 

@@ -8,6 +8,7 @@ mod demo;
 mod logging;
 mod operator;
 mod owner;
+mod plugin;
 mod why;
 
 use std::process::ExitCode;
@@ -30,6 +31,8 @@ enum Command {
     Operator(operator::Args),
     /// Says what an object waits for, since when, and who can mend it.
     Why(why::Args),
+    /// The kit for those who write plugins: make, build, look into, call, test, ship.
+    Plugin(plugin::Args),
     /// Prints the CustomResourceDefinitions.
     Crd(crd::Args),
 }
@@ -50,6 +53,7 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Operator(args) => operator::run(args),
         Command::Why(args) => why::run(args),
+        Command::Plugin(args) => plugin::run(args),
         Command::Crd(args) => crd::run(args),
     };
     match ended {
