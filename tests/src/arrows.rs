@@ -11,7 +11,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("pintle-api", &[]),
     ("pintle-template", &[]),
     ("pintle-chart", &["api", "template"]),
-    ("pintle-plan", &["api", "template"]),
+    ("pintle-plan", &["api", "template", "chart"]),
     ("pintle-plugin", &["api"]),
     ("pintle-source", &["api", "chart"]),
     ("pintle-cluster", &["api"]),

@@ -9,6 +9,7 @@ mod demo;
 mod logging;
 mod operator;
 mod owner;
+mod plugin;
 mod template;
 mod why;
 
@@ -34,6 +35,8 @@ enum Command {
     Template(Box<template::Args>),
     /// Says what an object waits for, since when, and who can mend it.
     Why(why::Args),
+    /// The kit for those who write plugins: make, build, look into, call, test, ship.
+    Plugin(plugin::Args),
     /// Prints the CustomResourceDefinitions.
     Crd(crd::Args),
     /// Makes machine code of a component: what the operator runs for each one.
@@ -60,6 +63,7 @@ pub fn main() -> ExitCode {
         Command::Operator(args) => operator::run(args),
         Command::Template(args) => template::run(&args),
         Command::Why(args) => why::run(args),
+        Command::Plugin(args) => plugin::run(args),
         Command::Crd(args) => crd::run(args),
         Command::Compile(args) => compile::run(args),
     };

@@ -154,8 +154,25 @@ pub fn build_all(
     targets: &[Target<'_>],
     progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<PathBuf>, GuestError> {
+    build_into(toolchain, workspace, targets, None, progress)
+}
+
+/// As [`build_all`], with a target folder of the caller's choice. `workspace` may be a folder inside of one.
+///
+/// # Errors
+/// One of them does not compile.
+pub fn build_into(
+    toolchain: &Toolchain,
+    workspace: &Path,
+    targets: &[Target<'_>],
+    target_folder: Option<&Path>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<PathBuf>, GuestError> {
     let workspace = workspace.canonicalize().map_err(failed(format!("find {}", workspace.display())))?;
-    let target_folder = workspace.join("target").join("guest");
+    let target_folder = match target_folder {
+        Some(named) => std::path::absolute(named).map_err(failed(format!("find {}", named.display())))?,
+        None => root_of(&workspace).join("target").join("guest"),
+    };
     // Libraries and examples are two calls: `--lib` and `--example` would hold for every package.
     let (examples, libraries): (Vec<_>, Vec<_>) =
         targets.iter().copied().partition(|target| target.example.is_some());
@@ -181,10 +198,13 @@ fn run_cargo(
     cargo.args(["build", "--profile", "guest", "--target", TARGET, "--target-dir"]).arg(target_folder);
     for target in targets {
         cargo.args(["--package", target.package]);
-        match target.example {
-            Some(example) => cargo.args(["--example", example]),
-            None => cargo.arg("--lib"),
-        };
+        if let Some(example) = target.example {
+            cargo.args(["--example", example]);
+        }
+    }
+    // Once for all packages.
+    if targets.iter().any(|target| target.example.is_none()) {
+        cargo.arg("--lib");
     }
     let mut child = cargo
         .stdin(Stdio::null())
@@ -204,6 +224,16 @@ fn run_cargo(
         return Ok(());
     }
     Err(GuestError::Build { package: names.join(", "), output: output.join("\n") })
+}
+
+/// The folder of the workspace that a package is in: the first at or above it whose
+/// manifest has a `[workspace]`; without any the folder itself.
+fn root_of(folder: &Path) -> PathBuf {
+    let has_workspace = |folder: &&Path| {
+        let text = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
+        text.lines().any(|line| line.trim() == "[workspace]")
+    };
+    folder.ancestors().find(has_workspace).unwrap_or(folder).to_path_buf()
 }
 
 impl Target<'_> {

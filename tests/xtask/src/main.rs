@@ -109,10 +109,10 @@ fn build_guests() -> Result<(), Failure> {
     let root = root();
     let tell = &mut |line: &str| say(&format!("guests: {line}"));
     let toolchain = guest::toolchain(&root, tell).map_err(|error| Failure::of(&error))?;
-    for name in guest_names(&root.join("plugins")).map_err(|error| Failure::of(&error))? {
-        guest::build_with(&toolchain, &root, &name, tell).map_err(|error| Failure::of(&error))?;
-    }
-    Ok(())
+    let names = guest_names(&root.join("plugins")).map_err(|error| Failure::of(&error))?;
+    let targets: Vec<guest::Target<'_>> =
+        names.iter().map(|package| guest::Target { package, example: None }).collect();
+    guest::build_all(&toolchain, &root, &targets, tell).map(drop).map_err(|error| Failure::of(&error))
 }
 
 /// A folder of `plugins/` with a `Cargo.toml` is a package of the folder's name; other guests have other tools.

@@ -1,0 +1,14 @@
+//! The kit for plugins, as its users have it: the program itself, projects in folders, a real registry.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests stop at the first surprise"
+)]
+
+mod contract;
+mod pintle;
+mod project;
+mod registry;
+mod sizes;
