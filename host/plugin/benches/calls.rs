@@ -1,7 +1,9 @@
-//! What a call costs: p50 and p99 of 1,000 calls after 50 for warm-up, and calls a second on two threads.
+//! What a call costs: p50 and p99 of 1,000 calls after 50 for warm-up, and calls a second on two threads,
+//! each beside the same guest in a bare loop over wasmtime: a fresh store, no grants, no record, no limits
+//! but the engine's, and the target as text that was made before.
 //!
-//! `PINTLE_GUESTS=<folder with driver_loaded.wasm> cargo bench -p pintle-plugin`; without the folder only
-//! the guest that does nothing is measured.
+//! `PINTLE_GUESTS=<folder with driver_loaded.wasm> cargo bench -p pintle-plugin --bench calls`; without the
+//! folder only the guest that does nothing is measured.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -9,6 +11,8 @@
     reason = "a bench stops at the first surprise"
 )]
 
+#[path = "calls/bare.rs"]
+mod bare;
 #[path = "../tests/plugin/encode.rs"]
 #[allow(dead_code, reason = "of the tests' guests, of which a part is measured")]
 mod encode;
@@ -32,12 +36,20 @@ fn main() {
 }
 
 async fn measure() {
-    let engine = Engine::new(&Options::default()).unwrap();
+    // Answers are not given again: what is measured is calls.
+    let engine = Engine::new(&Options { memo: 0, workers: 2, ..Options::default() }).unwrap();
     println!("profile {}", engine.profile());
     let nothing = load(&engine, "ready", encode::guest("ready")).await;
+    let bare_nothing = bare::Bare::new(&encode::guest("ready"));
     let small = Arc::new(object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})));
-    report("fresh call, nothing to do", &nothing, &call(Record::default()), &small).await;
-    throughput("fresh call, nothing to do", &nothing, &call(Record::default()), &small).await;
+    let p50 = report("fresh call, nothing to do", &nothing, &call(Record::default()), &small).await;
+    ratio(p50, bare_nothing.report("bare: fresh call, nothing to do", "{}", CALLS).await, "of a bare call");
+    let rate = throughput("fresh call, nothing to do", &nothing, &call(Record::default()), &small).await;
+    ratio(
+        bare_nothing.throughput("bare: fresh call, nothing to do", "{}", CALLS).await,
+        rate,
+        "of a bare loop's time",
+    );
     soak(&nothing, &call(Record::default()), &small).await;
     let Some(folder) = std::env::var_os("PINTLE_GUESTS") else {
         println!("PINTLE_GUESTS names no folder: driver-loaded is not measured");
@@ -54,8 +66,17 @@ async fn measure() {
     );
     // A status of an old generation: all of the target is parsed, nothing is read.
     let set = Arc::new(daemon_set(10 * 1024, 0));
-    report("check of a 10 KB object", &plugin, &call(Record::default()), &set).await;
-    throughput("check of a 10 KB object", &plugin, &call(Record::default()), &set).await;
+    let bare = bare::Bare::new(&bytes);
+    let text = serde_json::to_string(&*set).unwrap();
+    let p50 = report("check of a 10 KB object", &plugin, &call(Record::default()), &set).await;
+    ratio(p50, bare.report("bare: check of a 10 KB object", &text, CALLS).await, "of a bare call");
+    let rate = throughput("check of a 10 KB object", &plugin, &call(Record::default()), &set).await;
+    ratio(
+        bare.throughput("bare: check of a 10 KB object", &text, CALLS).await,
+        rate,
+        "of a bare loop's time",
+    );
+    again(&bytes, &set).await;
     let set = Arc::new(daemon_set(2 * 1024, 1));
     for nodes in [3, 100] {
         let facts = facts(nodes);
@@ -63,7 +84,8 @@ async fn measure() {
     }
 }
 
-async fn report(what: &str, plugin: &Plugin, call: &Call, target: &Arc<Object>) {
+/// Prints p50 and p99; returns p50 in microseconds.
+async fn report(what: &str, plugin: &Plugin, call: &Call, target: &Arc<Object>) -> f64 {
     let mut whole = Vec::with_capacity(CALLS);
     let mut inside = Vec::with_capacity(CALLS);
     for round in 0..CALLS + 50 {
@@ -78,6 +100,28 @@ async fn report(what: &str, plugin: &Plugin, call: &Call, target: &Arc<Object>) 
     }
     let [(p50, p99), (in50, in99)] = [whole, inside].map(percentiles);
     println!("{what:<44} {p50:>7.1} us p50 {p99:>7.1} us p99   (in the lane {in50:.1} / {in99:.1})");
+    p50
+}
+
+fn ratio(ours: f64, bare: f64, of_what: &str) {
+    println!("{:<44} {:>7.2} times that {of_what}", "", ours / bare);
+}
+
+/// The same check with answers kept: nothing changed, so the guest does not run.
+async fn again(bytes: &[u8], target: &Arc<Object>) {
+    let engine = Engine::new(&Options { workers: 2, ..Options::default() }).unwrap();
+    let plugin = load(&engine, "driver-loaded", bytes.to_vec()).await;
+    let mut times = Vec::with_capacity(CALLS);
+    for round in 0..CALLS + 50 {
+        let began = Instant::now();
+        let result = plugin.check(call(Record::default()), Arc::clone(target)).await;
+        if round >= 50 {
+            assert!(result.reused);
+            times.push(began.elapsed());
+        }
+    }
+    let (p50, p99) = percentiles(times);
+    println!("{:<44} {p50:>7.1} us p50 {p99:>7.1} us p99", "the same answer, given again");
 }
 
 /// Memory of the process before and after many calls: nothing of a call may stay.
@@ -96,7 +140,8 @@ fn resident() -> u64 {
     statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or_default() * 4096
 }
 
-async fn throughput(what: &str, plugin: &Plugin, call: &Call, target: &Arc<Object>) {
+/// Prints and returns calls a second.
+async fn throughput(what: &str, plugin: &Plugin, call: &Call, target: &Arc<Object>) -> f64 {
     let began = Instant::now();
     let tasks: Vec<_> = (0..4)
         .map(|_| {
@@ -112,10 +157,11 @@ async fn throughput(what: &str, plugin: &Plugin, call: &Call, target: &Arc<Objec
         task.await.unwrap();
     }
     let rate = (4 * CALLS) as f64 / began.elapsed().as_secs_f64();
-    println!("{:<44} {rate:>7.0} a second, four at once", what);
+    println!("{what:<44} {rate:>7.0} a second, four at once");
+    rate
 }
 
-fn percentiles(mut times: Vec<Duration>) -> (f64, f64) {
+pub(crate) fn percentiles(mut times: Vec<Duration>) -> (f64, f64) {
     times.sort_unstable();
     let at = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1e6;
     (at(50), at(99))

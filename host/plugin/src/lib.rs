@@ -29,6 +29,8 @@ mod call;
 mod churn;
 mod code;
 mod engine;
+#[cfg(test)]
+mod fuzz;
 mod grants;
 mod input;
 pub mod limits;

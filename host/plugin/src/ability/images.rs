@@ -26,15 +26,19 @@ pub(crate) struct Images<'a> {
     called: &'a mut Called,
 }
 
+impl<'a> Images<'a> {
+    pub(crate) fn new(reads: &'a mut Reads, scope: &'a Scope, called: &'a mut Called) -> Self {
+        Self { reads, scope, called }
+    }
+}
+
 impl HasData for Images<'static> {
     type Data<'a> = Images<'a>;
 }
 
 pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    images::add_to_linker::<State, Images<'static>>(linker, |state| Images {
-        reads: &mut state.reads,
-        scope: &state.scope,
-        called: &mut state.called,
+    images::add_to_linker::<State, Images<'static>>(linker, |state| {
+        Images::new(&mut state.reads, &state.scope, &mut state.called)
     })
 }
 

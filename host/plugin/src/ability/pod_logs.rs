@@ -24,15 +24,19 @@ pub(crate) struct PodLogs<'a> {
     called: &'a mut Called,
 }
 
+impl<'a> PodLogs<'a> {
+    pub(crate) fn new(reads: &'a mut Reads, scope: &'a Scope, called: &'a mut Called) -> Self {
+        Self { reads, scope, called }
+    }
+}
+
 impl HasData for PodLogs<'static> {
     type Data<'a> = PodLogs<'a>;
 }
 
 pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    pod_logs::add_to_linker::<State, PodLogs<'static>>(linker, |state| PodLogs {
-        reads: &mut state.reads,
-        scope: &state.scope,
-        called: &mut state.called,
+    pod_logs::add_to_linker::<State, PodLogs<'static>>(linker, |state| {
+        PodLogs::new(&mut state.reads, &state.scope, &mut state.called)
     })
 }
 

@@ -6,6 +6,7 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
 const MANIFEST: &str = r#"{"manifest":"pintle.dev/manifest/v1","name":"guest","version":"0.1.0"}"#;
+const VERSION: &str = "0.1.0";
 const WORLD: &str = "include pintle:plugin/readiness-plugin@0.1.0;";
 /// What tests import of WASI; the host brings its own, complete description.
 const WASI: [(&str, &str); 6] = [
@@ -66,6 +67,11 @@ pub(crate) fn wit() -> String {
 
 /// The component of a text that is written as those files are.
 pub(crate) fn encode(name: &str, text: &str, wit: &str) -> Vec<u8> {
+    encode_version(name, text, wit, VERSION)
+}
+
+/// The same for interfaces of another version.
+pub(crate) fn encode_version(name: &str, text: &str, wit: &str, version: &str) -> Vec<u8> {
     let code = text.lines().find(|line| !line.starts_with(";;")).unwrap_or_default();
     if code.starts_with("(component") || code.starts_with("(module") {
         return wat::parse_str(text).unwrap();
@@ -75,11 +81,12 @@ pub(crate) fn encode(name: &str, text: &str, wit: &str) -> Vec<u8> {
     for (file, wit) in WASI {
         resolve.push_str(file, wit).unwrap();
     }
-    let lines = directive(text, "world").unwrap_or(WORLD);
+    let lines = directive(text, "world").unwrap_or(WORLD).replace(VERSION, version);
     let package =
         resolve.push_str("guest.wit", &format!("package test:guest; world guest {{ {lines} }}")).unwrap();
     let world = resolve.select_world(&[package], Some("guest")).unwrap();
-    let mut module = wat::parse_str(module(text)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut module = wat::parse_str(module(text).replace("@0.1.0#", &format!("@{version}#")))
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
     let encoder =
         ComponentEncoder::default().module(&module).and_then(|encoder| encoder.validate(true).encode());

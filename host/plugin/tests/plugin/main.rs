@@ -8,6 +8,7 @@
 
 mod canned;
 mod compiler;
+mod corpus;
 mod encode;
 mod guests;
 mod hostile;
