@@ -281,6 +281,44 @@ mod tests {
         assert_eq!(paths(&zip(&builder.into_inner().unwrap())), ["Chart.yaml"]);
     }
 
+    /// Cut, bent and lengthened copies of a good archive: an answer or an error, never a panic, and never
+    /// more than the limits.
+    #[test]
+    fn damaged_archives_are_errors_or_read_within_the_limits() {
+        let good = tgz(&[("c/Chart.yaml", b"name: c\nversion: 1.0.0\n"), ("c/templates/a.yaml", b"a: 1\n")]);
+        let unzipped = {
+            let mut bytes = Vec::new();
+            GzDecoder::new(&good[..]).read_to_end(&mut bytes).unwrap();
+            bytes
+        };
+        let mut next = 0x2545_f491_4f6c_dd1d_u64;
+        let mut random = |below: usize| {
+            next ^= next << 13;
+            next ^= next >> 7;
+            next ^= next << 17;
+            usize::try_from(next % below as u64).unwrap()
+        };
+        for round in 0..3_000 {
+            // Half of them are bent inside, where the checksum of gzip does not protect the headers of tar.
+            let inside = round % 2 == 0;
+            let mut bytes = if inside { unzipped.clone() } else { good.clone() };
+            for _ in 0..=random(4) {
+                let at = random(bytes.len());
+                match random(4) {
+                    0 => bytes.truncate(at.max(1)),
+                    1 => bytes.insert(at, u8::try_from(random(256)).unwrap()),
+                    _ => bytes[at] = u8::try_from(random(256)).unwrap(),
+                }
+            }
+            let bytes = if inside { zip(&bytes) } else { bytes };
+            if let Ok(files) = read_tgz(&bytes) {
+                let inside = |path: &str| !path.starts_with('/') && !path.split('/').any(|part| part == "..");
+                assert!(files.iter().all(|file| inside(&file.path)));
+                drop(crate::Chart::from_archive(&bytes));
+            }
+        }
+    }
+
     #[test]
     fn limits_are_errors_that_name_them() {
         let large = vec![0; usize::try_from(MAX_FILE).unwrap() + 1];

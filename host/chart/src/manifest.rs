@@ -132,12 +132,21 @@ pub(crate) struct Sorted {
     pub(crate) hooks: Vec<HookPiece>,
 }
 
+/// How much of a document is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// What sorting needs; [`documents`] and [`HookPiece::hook`] then have no object to give.
+    Head,
+    /// All.
+    Whole,
+}
+
 /// Splits, reads and sorts rendered files, which are (template, text) sorted by template.
-pub(crate) fn sort(files: &[(Arc<str>, String)], order: Order) -> Result<Sorted, Error> {
+pub(crate) fn sort(files: &[(Arc<str>, String)], order: Order, extent: Extent) -> Result<Sorted, Error> {
     let mut sorted = Sorted::default();
     for (source, text) in files {
         for (index, (line, text)) in split(text).into_iter().enumerate() {
-            let value = read(source, line, text)?;
+            let value = read(source, line, text, extent)?;
             let piece = Piece { source: Arc::clone(source), index, line, text: text.into(), value };
             sorted.add(piece);
         }
@@ -298,8 +307,12 @@ impl DeletePolicy {
     }
 }
 
-fn read(file: &str, line: usize, text: &str) -> Result<Value, Error> {
-    yaml::load(text).map_err(|source| {
+fn read(file: &str, line: usize, text: &str, extent: Extent) -> Result<Value, Error> {
+    let value = match extent {
+        Extent::Head => yaml::load_head(text),
+        Extent::Whole => yaml::load(text),
+    };
+    value.map_err(|source| {
         let within = source.line.max(1);
         let excerpt = text.lines().nth(within - 1).unwrap_or_default().trim().to_owned();
         Error::Yaml { file: file.to_owned(), line: line + within - 1, excerpt, source }
@@ -335,7 +348,7 @@ mod tests {
 
     fn sorted(files: &[(&str, &str)]) -> Result<Sorted, Error> {
         let files: Vec<_> = files.iter().map(|(name, text)| ((*name).into(), (*text).to_owned())).collect();
-        sort(&files, Order::Install)
+        sort(&files, Order::Install, Extent::Whole)
     }
 
     fn fault(text: &str) -> String {

@@ -12,7 +12,7 @@ use crate::{
     Capabilities, File, annotations,
     chart::Chart,
     dependencies::{self, Node},
-    manifest::{self, Document, Hook},
+    manifest::{self, Document, Extent, Hook},
     order::Order,
     schema,
     scope::{self, Template},
@@ -210,7 +210,7 @@ impl Compiled {
     pub fn render(&self, input: &RenderInput<'_>) -> Result<Rendered, RenderError> {
         let mut rendered = Rendered::default();
         let files = self.render_files(input, &mut rendered)?;
-        let sorted = manifest::sort(&files, input.order)?;
+        let sorted = manifest::sort(&files, input.order, Extent::Whole)?;
         for piece in &sorted.pieces {
             rendered.documents.extend(manifest::documents(piece)?);
         }
@@ -229,7 +229,7 @@ impl Compiled {
     pub fn print(&self, input: &RenderInput<'_>) -> Result<Printed, RenderError> {
         let mut rendered = Rendered::default();
         let files = self.render_files(input, &mut rendered)?;
-        let sorted = manifest::sort(&files, input.order)?;
+        let sorted = manifest::sort(&files, input.order, Extent::Head)?;
         Ok(Printed {
             manifest: manifest::text_of(&sorted.pieces),
             hooks: manifest::text_of(sorted.hooks.iter().map(|hook| &hook.piece)),
@@ -245,7 +245,7 @@ impl Compiled {
         let node = dependencies::settle(&self.chart, values, &mut Vec::new())?;
         let mut files = Vec::new();
         collect_crds(&node, &node.name, &mut files);
-        let sorted = manifest::sort(&files, Order::Install)?;
+        let sorted = manifest::sort(&files, Order::Install, Extent::Whole)?;
         let documents: Result<Vec<_>, _> = sorted.pieces.iter().map(manifest::documents).collect();
         Ok(documents?.into_iter().flatten().collect())
     }

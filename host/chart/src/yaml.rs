@@ -18,6 +18,11 @@ pub(crate) fn load(text: &str) -> Result<Value, Error> {
     yaml::load_json(text).map_err(Error::from)
 }
 
+/// What sorting needs of a document, which is checked as a whole: kind and annotations.
+pub(crate) fn load_head(text: &str) -> Result<Value, Error> {
+    yaml::load_head(text).map_err(Error::from)
+}
+
 /// All documents of a values file, merged, later over earlier; every number is a float, as Helm has them.
 pub(crate) fn load_values(text: &str) -> Result<Map<String, Value>, Error> {
     let mut values = Map::new();

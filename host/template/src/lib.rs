@@ -26,4 +26,4 @@ pub mod yaml;
 
 pub use error::{Error, ErrorKind};
 pub use program::{Dialect, Program, Source};
-pub use run::{Limits, Lookup, LookupError, NoCluster, Run};
+pub use run::{Cancel, Limits, Lookup, LookupError, NoCluster, Run};

@@ -1,6 +1,7 @@
 //! What one render may use of the world, and how much of it.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::value::{Entries, Value, map_value};
@@ -19,7 +20,7 @@ pub struct Run<'a> {
     pub time: i64,
     /// Answers `lookup`.
     pub lookup: &'a dyn Lookup,
-    /// Set from another thread, it ends the render with an error at the next step.
+    /// Set from another thread, it ends the render with an error at the next step; see [`Cancel`].
     pub cancel: Option<&'a AtomicBool>,
     /// A missing key is an error instead of nil.
     pub strict: bool,
@@ -58,6 +59,11 @@ impl Default for Limits {
     }
 }
 
+/// Ends renders from another thread: who gives up, or minds a deadline, keeps a clone and calls
+/// [`Cancel::cancel`]; the render looks at it with each step it pays for.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
 /// Answers the function `lookup`.
 pub trait Lookup: Sync {
     /// The object as a Go map; the list object when `name` is empty; an empty map when there is none.
@@ -94,6 +100,34 @@ pub struct NoCluster;
 impl Lookup for NoCluster {
     fn lookup(&self, _: &str, _: &str, _: &str, _: &str) -> Result<Value, LookupError> {
         Ok(map_value(Entries::new()))
+    }
+}
+
+// === impl Cancel ===
+
+impl Cancel {
+    /// A handle that has cancelled nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ends every render that has this handle with [`crate::ErrorKind::Cancelled`], also those that begin
+    /// later.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// For [`Run::cancel`].
+    #[must_use]
+    pub fn flag(&self) -> &AtomicBool {
+        &self.0
     }
 }
 

@@ -14,6 +14,7 @@ mod build;
 mod events;
 mod keys;
 mod node;
+mod quick;
 mod resolve;
 mod scalar;
 
@@ -22,7 +23,7 @@ use minijinja::Value;
 pub use emit::{emit, emit_pretty};
 pub use error::{Error, Problem};
 
-use build::{GoValues, JsonValues, build};
+use build::{GoValues, Heads, JsonValues, Target, build};
 use node::{Document, Documents};
 
 /// The first document as Go values; nil when the text has none. All numbers are `float64`, as
@@ -31,9 +32,21 @@ use node::{Document, Documents};
 /// # Errors
 /// When the text is not YAML, cannot be JSON (`.inf`, a list as a key) or exceeds a limit.
 pub fn load(text: &str, name: &str) -> Result<Value, Error> {
+    first(text, name, &GoValues).map(|value| value.unwrap_or_else(crate::value::nil))
+}
+
+/// The first document, by the quick reader if that can read it.
+fn first<T: Target>(text: &str, name: &str, target: &T) -> Result<Option<T::Out>, Error> {
+    if let Some(value) = quick::read(text, target) {
+        return Ok(Some(value));
+    }
+    slowly(text, name, target)
+}
+
+fn slowly<T: Target>(text: &str, name: &str, target: &T) -> Result<Option<T::Out>, Error> {
     match Documents::new(text, name).next() {
-        Some(document) => build(&document?, &GoValues, name),
-        None => Ok(crate::value::nil()),
+        Some(document) => build(&document?, target, name).map(Some),
+        None => Ok(None),
     }
 }
 
@@ -50,10 +63,25 @@ pub fn load_all(text: &str, name: &str) -> Result<Vec<Value>, Error> {
 /// # Errors
 /// As [`load`].
 pub fn load_json(text: &str) -> Result<serde_json::Value, Error> {
-    match Documents::new(text, "").next() {
-        Some(document) => build(&document?, &JsonValues, ""),
-        None => Ok(serde_json::Value::Null),
-    }
+    first(text, "", &JsonValues).map(Option::unwrap_or_default)
+}
+
+/// What Helm reads of the first document of a manifest: at least `apiVersion`, `kind` and
+/// `metadata.annotations`. The whole text is checked.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_head(text: &str) -> Result<serde_json::Value, Error> {
+    first(text, "", &Heads).map(Option::unwrap_or_default)
+}
+
+/// [`load_json`] without the quick reader, to compare the two.
+///
+/// # Errors
+/// As [`load`].
+#[doc(hidden)]
+pub fn load_json_slowly(text: &str) -> Result<serde_json::Value, Error> {
+    slowly(text, "", &JsonValues).map(Option::unwrap_or_default)
 }
 
 /// All documents as JSON, integers kept, each with the line it starts on (from 1).
@@ -61,8 +89,21 @@ pub fn load_json(text: &str) -> Result<serde_json::Value, Error> {
 /// # Errors
 /// As [`load`], for the first document that fails.
 pub fn load_json_all(text: &str, name: &str) -> Result<Vec<(u64, serde_json::Value)>, Error> {
+    if let Some(value) = quick::read(text, &JsonValues) {
+        return Ok(vec![(first_line(text), value)]);
+    }
     let documents = Documents::new(text, name);
     documents.map(|document| json_at_line(&document?, name)).collect()
+}
+
+/// The line (from 1) the first content stands on.
+fn first_line(text: &str) -> u64 {
+    let is_content = |line: &&str| {
+        let line = line.trim_start();
+        !line.is_empty() && !line.starts_with('#') && !line.starts_with("---")
+    };
+    let before = text.lines().take_while(|line| !is_content(line)).count();
+    before as u64 + 1
 }
 
 fn json_at_line(document: &Document, name: &str) -> Result<(u64, serde_json::Value), Error> {

@@ -231,11 +231,28 @@ fn jinja(text: &str) {
 
 /// Reading may fail; what was read can be written, and reading that gives the same value and text.
 fn yaml_text(text: &str) {
-    let _ = yaml::load_json(text);
+    same_reading(text);
     let _ = yaml::load_json_all(text, "t");
     let _ = yaml::line_of(text, &["a", "b", "0"]);
     for value in yaml::load_all(text, "t").into_iter().flatten() {
         round_trip(&value);
+    }
+}
+
+/// The quick reader and the port of libyaml read the same, or both nothing.
+fn same_reading(text: &str) {
+    let (quick, slow) = (yaml::load_json(text), yaml::load_json_slowly(text));
+    match (&quick, &slow) {
+        (Ok(quick), Ok(slow)) => assert_eq!(quick, slow, "{text:?}"),
+        (Err(_), Err(_)) => {}
+        _ => panic!("{text:?}: {quick:?} {slow:?}"),
+    }
+    let head = yaml::load_head(text);
+    assert_eq!(head.is_ok(), slow.is_ok(), "{text:?}: {head:?}");
+    if let (Ok(head), Ok(slow)) = (head, slow) {
+        for path in ["/kind", "/apiVersion", "/metadata/annotations"] {
+            assert_eq!(head.pointer(path), slow.pointer(path), "{text:?}");
+        }
     }
 }
 
@@ -247,12 +264,13 @@ fn round_trip(value: &Value) {
     let Ok(written) = yaml::emit(value) else {
         return;
     };
+    same_reading(&written);
     if let Some(wanted) = json(value).filter(|_| !has_quirk(value)) {
         let back = yaml::load(&written, "t").unwrap_or_else(|err| panic!("{wanted}\n{written}\n{err}"));
         assert_eq!(json(&back).as_deref(), Some(wanted.as_str()), "{written:?}");
     }
     if let Ok(pretty) = yaml::emit_pretty(value) {
-        let _ = yaml::load(&pretty, "t");
+        same_reading(&pretty);
     }
 }
 
@@ -351,6 +369,69 @@ const YAML: &[&str] = &[
     "2001-01-01",
 ];
 
+/// Pieces of the YAML that the quick reader takes, so that it gets far.
+const QUICK: &[&str] = &[
+    "a",
+    "kind",
+    "metadata:",
+    "annotations:",
+    "b: ",
+    "c:",
+    "- ",
+    "-",
+    "\n",
+    "\n",
+    "\n  ",
+    "\n    ",
+    "\n\n",
+    "\n- ",
+    "\n  - ",
+    "k: v",
+    "k: \"q\"",
+    "k: 'it''s'",
+    "k: \"a\\n\\u00e9\\\\\"",
+    "k: \"a\n  b\"",
+    "k: 'a\n\n  b'",
+    "k: |\n",
+    "k: |-\n    x",
+    "k: >-\n    x\n    y",
+    "k: |2\n",
+    "k: >+\n",
+    "[]",
+    "{}",
+    "[a, b]",
+    "{a: 1, \"b\":2}",
+    "[1,\n2]",
+    "{",
+    "}",
+    ",",
+    "plain text",
+    "more: text",
+    " # c",
+    "#",
+    ": ",
+    ":",
+    "1",
+    "-1.5",
+    "true",
+    "null",
+    "~",
+    "1e3",
+    "0x1F",
+    "2001-01-01",
+    "...",
+    "---",
+    "  ",
+    "    ",
+    "é",
+    "\"",
+    "'",
+    "\\",
+    "x:y",
+    "http://x",
+    "<<: a",
+];
+
 /// One text after the other, with a blank after some.
 fn joined(pieces: Vec<(&str, bool)>) -> String {
     pieces.into_iter().flat_map(|(piece, space)| [piece, if space { " " } else { "" }]).collect()
@@ -420,5 +501,12 @@ proptest! {
     #[test]
     fn no_bytes_make_the_yaml_loader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
         yaml_text(&String::from_utf8_lossy(&bytes));
+    }
+
+    #[test]
+    fn the_quick_reader_of_yaml_reads_what_the_other_reads(
+        pieces in proptest::collection::vec((proptest::sample::select(QUICK), any::<bool>()), 0..30)
+    ) {
+        yaml_text(&joined(pieces));
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pintle_template::value::{Entries, Value, list_value, map_value};
-use pintle_template::{Error, ErrorKind, Limits, NoCluster, Program, Run, Source};
+use pintle_template::{Cancel, Error, ErrorKind, Limits, NoCluster, Program, Run, Source};
 
 fn program(text: &str) -> Result<Program, Error> {
     let source = Source { name: "t".into(), text: text.into() };
@@ -151,4 +151,52 @@ fn a_render_needs_no_large_stack() {
     let handle = thread
         .spawn(move || render(text, &nested(900), &Run::new(&NoCluster)).map_err(|err| err.to_string()));
     assert_eq!(handle.unwrap().join().unwrap().unwrap(), "");
+}
+
+#[test]
+fn functions_that_make_much_of_little_name_their_limit() {
+    for (text, name) in [
+        ("{{ until 2000000000 }}", "items"),
+        ("{{ untilStep 0 2000000000 1 }}", "items"),
+        ("{{ seq 2000000000 }}", "items"),
+        (r#"{{ repeat 2000000000 "x" }}"#, "output"),
+        (r#"{{ repeat 1000000 (repeat 1000000 "x") }}"#, "output"),
+        (r#"{{ indent 2000000000 "x" }}"#, "output"),
+        (r#"{{ nindent 2000000000 "x\ny" }}"#, "output"),
+        (r#"{{ regexMatch "(((a{100}){100}){100})" "a" }}"#, ""),
+        (r#"{{ regexReplaceAll "" (repeat 100000 "x") (repeat 100000 "y") }}"#, "output"),
+        (r#"{{ replace "" (repeat 100000 "y") (repeat 100000 "x") }}"#, "output"),
+        (r#"{{ randAlphaNum 2000000000 }}"#, ""),
+        (r#"{{ join (repeat 100000 "y") (until 100000) }}"#, "output"),
+        (r#"{{ wrapWith 1 (repeat 100000 "y") (repeat 100000 "x ") }}"#, "output"),
+        (r#"{{ $x := list }}{{ range 100000 }}{{ $x = list $x $x }}{{ end }}{{ toJson $x | len }}"#, ""),
+    ] {
+        let start = Instant::now();
+        let outcome = program(text).unwrap().render("t", &map_value(Entries::new()), &Run::new(&NoCluster));
+        assert!(start.elapsed() < Duration::from_secs(20), "{text}");
+        match outcome {
+            // `toJson` answers what cannot be written with nothing.
+            Ok(out) => assert!(name.is_empty() && out.len() < 100, "{text}: {} bytes", out.len()),
+            Err(err) => match err.kind() {
+                ErrorKind::Limit(limit) => assert!(name.is_empty() || limit == name, "{text}: {err}"),
+                _ => assert!(name.is_empty(), "{text}: {err}"),
+            },
+        }
+    }
+}
+
+#[test]
+fn a_handle_cancels_from_another_thread() {
+    let cancel = Cancel::new();
+    let run = Run { cancel: Some(cancel.flag()), ..Run::new(&NoCluster) };
+    let text = "{{ range 1000000000 }}{{ end }}";
+    let err = std::thread::scope(|scope| {
+        let handle = cancel.clone();
+        scope.spawn(move || handle.cancel());
+        render(text, &map_value(Entries::new()), &run).unwrap_err()
+    });
+    assert!(cancel.is_cancelled());
+    assert!(matches!(err.kind(), ErrorKind::Cancelled | ErrorKind::Limit("steps")), "{err}");
+    let err = render("{{ 1 }}", &map_value(Entries::new()), &run).unwrap_err();
+    assert_eq!(err.kind(), ErrorKind::Cancelled);
 }

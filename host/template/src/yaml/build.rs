@@ -1,6 +1,6 @@
 //! From nodes to values: aliases expanded, merges merged, keys made text.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -17,10 +17,19 @@ use crate::value::{Entries, list_value, map_value, nil};
 pub(super) trait Target {
     /// A finished value.
     type Out;
-    /// A value of null, a bool, a number or text; `Timestamp` never comes, floats are finite.
-    fn scalar(&self, scalar: Scalar, text: String) -> Self::Out;
+    /// The entries of a mapping that is being read.
+    type Entries: Default;
+    /// A value of null, a bool, a number or text; floats are finite.
+    fn scalar(&self, scalar: Scalar, text: Cow<'_, str>) -> Self::Out;
     fn list(&self, items: Vec<Self::Out>) -> Self::Out;
-    fn map(&self, entries: BTreeMap<Arc<str>, Self::Out>) -> Self::Out;
+    /// Adds an entry, in place of one of the same key.
+    fn insert(&self, entries: &mut Self::Entries, key: Cow<'_, str>, value: Self::Out);
+    fn map(&self, entries: Self::Entries) -> Self::Out;
+    /// Whether an entry of a mapping so many levels down is of use; else it may be left out.
+    fn wants(&self, depth: usize, key: &str) -> bool {
+        let (_, _) = (depth, key);
+        true
+    }
 }
 
 /// Go values with every number a `float64`.
@@ -29,23 +38,31 @@ pub(super) struct GoValues;
 /// JSON with integers.
 pub(super) struct JsonValues;
 
+/// What Helm reads of a manifest to sort it, as JSON: its kind and annotations.
+pub(super) struct Heads;
+
 #[expect(clippy::cast_precision_loss, reason = "Go's JSON decoder rounds the same way")]
 impl Target for GoValues {
     type Out = Value;
+    type Entries = Entries;
 
-    fn scalar(&self, scalar: Scalar, text: String) -> Value {
+    fn scalar(&self, scalar: Scalar, text: Cow<'_, str>) -> Value {
         match scalar {
             Scalar::Null => nil(),
             Scalar::Bool(bool) => Value::from(bool),
             Scalar::Int(int) => Value::from(int as f64),
             Scalar::Uint(uint) => Value::from(uint as f64),
             Scalar::Float(float) => Value::from(float),
-            Scalar::Timestamp | Scalar::Str => Value::from(text),
+            Scalar::Timestamp | Scalar::Str => Value::from(&*text),
         }
     }
 
     fn list(&self, items: Vec<Value>) -> Value {
         list_value(items)
+    }
+
+    fn insert(&self, entries: &mut Entries, key: Cow<'_, str>, value: Value) {
+        entries.insert(Arc::from(&*key), value);
     }
 
     fn map(&self, entries: Entries) -> Value {
@@ -55,15 +72,16 @@ impl Target for GoValues {
 
 impl Target for JsonValues {
     type Out = serde_json::Value;
+    type Entries = serde_json::Map<String, serde_json::Value>;
 
-    fn scalar(&self, scalar: Scalar, text: String) -> serde_json::Value {
+    fn scalar(&self, scalar: Scalar, text: Cow<'_, str>) -> serde_json::Value {
         match scalar {
             Scalar::Null => serde_json::Value::Null,
             Scalar::Bool(bool) => bool.into(),
             Scalar::Int(int) => int.into(),
             Scalar::Uint(uint) => uint.into(),
             Scalar::Float(float) => float.into(),
-            Scalar::Timestamp | Scalar::Str => text.into(),
+            Scalar::Timestamp | Scalar::Str => text.into_owned().into(),
         }
     }
 
@@ -71,9 +89,41 @@ impl Target for JsonValues {
         items.into()
     }
 
-    fn map(&self, entries: BTreeMap<Arc<str>, serde_json::Value>) -> serde_json::Value {
-        let entries = entries.into_iter().map(|(key, value)| (key.to_string(), value));
-        serde_json::Value::Object(entries.collect())
+    fn insert(&self, entries: &mut Self::Entries, key: Cow<'_, str>, value: serde_json::Value) {
+        entries.insert(key.into_owned(), value);
+    }
+
+    fn map(&self, entries: Self::Entries) -> serde_json::Value {
+        serde_json::Value::Object(entries)
+    }
+}
+
+impl Target for Heads {
+    type Out = serde_json::Value;
+    type Entries = serde_json::Map<String, serde_json::Value>;
+
+    fn scalar(&self, scalar: Scalar, text: Cow<'_, str>) -> serde_json::Value {
+        JsonValues.scalar(scalar, text)
+    }
+
+    fn list(&self, items: Vec<serde_json::Value>) -> serde_json::Value {
+        items.into()
+    }
+
+    fn insert(&self, entries: &mut Self::Entries, key: Cow<'_, str>, value: serde_json::Value) {
+        JsonValues.insert(entries, key, value);
+    }
+
+    fn map(&self, entries: Self::Entries) -> serde_json::Value {
+        JsonValues.map(entries)
+    }
+
+    fn wants(&self, depth: usize, key: &str) -> bool {
+        match depth {
+            0 => matches!(key, "apiVersion" | "kind" | "metadata"),
+            1 => key == "annotations",
+            _ => true,
+        }
     }
 }
 
@@ -118,8 +168,6 @@ struct Builder<'d, T> {
     depth: usize,
 }
 
-type MapOf<T> = BTreeMap<Arc<str>, <T as Target>::Out>;
-
 impl<T: Target> Builder<'_, T> {
     fn fail<O>(&self, id: NodeId, problem: Problem) -> Result<O, Error> {
         let (line, column) = self.document.node(id).map_or((0, 0), |n| (n.line, n.column));
@@ -140,14 +188,14 @@ impl<T: Target> Builder<'_, T> {
         let value = match document.node(id).map(|node| &node.data) {
             Some(Data::Scalar { value, tag, plain }) => {
                 let (scalar, text) = self.scalar(id, value, tag.as_deref(), *plain)?;
-                self.target.scalar(self.finite(id, scalar)?, text)
+                self.target.scalar(self.finite(id, scalar)?, Cow::Owned(text))
             }
             Some(Data::Sequence(items)) => {
                 let items = items.iter().map(|item| self.value(*item)).collect::<Result<_, _>>()?;
                 self.target.list(items)
             }
             Some(Data::Mapping(pairs)) => {
-                let mut entries = MapOf::<T>::new();
+                let mut entries = T::Entries::default();
                 self.mapping(pairs, &mut entries)?;
                 self.target.map(entries)
             }
@@ -157,7 +205,7 @@ impl<T: Target> Builder<'_, T> {
                 self.open.pop();
                 value
             }
-            None => self.target.scalar(Scalar::Null, String::new()),
+            None => self.target.scalar(Scalar::Null, Cow::Borrowed("")),
         };
         self.depth -= 1;
         Ok(value)
@@ -185,7 +233,7 @@ impl<T: Target> Builder<'_, T> {
 
     /// Sets the pairs in order, so that the last of equal keys wins and a merge overrides what
     /// stands before it.
-    fn mapping(&mut self, pairs: &[(NodeId, NodeId)], entries: &mut MapOf<T>) -> Result<(), Error> {
+    fn mapping(&mut self, pairs: &[(NodeId, NodeId)], entries: &mut T::Entries) -> Result<(), Error> {
         for (key, value) in pairs {
             if self.data(*key)?.is_merge() {
                 self.merge(*value, entries)?;
@@ -193,12 +241,12 @@ impl<T: Target> Builder<'_, T> {
             }
             let key = self.key(*key)?;
             let value = self.value(*value)?;
-            entries.insert(key, value);
+            self.target.insert(entries, Cow::Borrowed(&key), value);
         }
         Ok(())
     }
 
-    fn merge(&mut self, id: NodeId, entries: &mut MapOf<T>) -> Result<(), Error> {
+    fn merge(&mut self, id: NodeId, entries: &mut T::Entries) -> Result<(), Error> {
         let document = self.document;
         match document.node(id).map(|node| &node.data) {
             Some(Data::Sequence(items)) => {
@@ -209,7 +257,7 @@ impl<T: Target> Builder<'_, T> {
         }
     }
 
-    fn merge_one(&mut self, id: NodeId, entries: &mut MapOf<T>) -> Result<(), Error> {
+    fn merge_one(&mut self, id: NodeId, entries: &mut T::Entries) -> Result<(), Error> {
         self.enter(id)?;
         let document = self.document;
         match document.node(id).map(|node| &node.data) {
