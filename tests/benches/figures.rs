@@ -58,7 +58,7 @@ impl Drop for Operator {
 }
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some("operator") {
+    if matches!(std::env::args().nth(1).as_deref(), Some("operator" | "compile")) {
         return pintle::main();
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();

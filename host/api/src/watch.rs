@@ -41,6 +41,9 @@ pub struct WatchSpec {
     /// Namespace of the release; empty: the owner's.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target_namespace: String,
+    /// Values from ConfigMaps and Secrets of the release's namespace, under those of the owner.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values_from: Vec<ValuesFrom>,
     /// Values over those of the owner; keys may be dotted paths.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form")]

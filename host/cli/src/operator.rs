@@ -3,7 +3,8 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
-use pintle_operator::Options;
+use pintle_api::watch::WatchSpec;
+use pintle_operator::{Compiler, Options};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{Ending, logging};
@@ -38,12 +39,18 @@ pub(crate) struct Args {
     /// A folder that `file://` repositories may lie in; may be given again; none: any.
     #[arg(long)]
     chart_folder: Vec<PathBuf>,
+    /// Kinds to serve besides those of Watch objects, in the form of the hybrid operator; default:
+    /// `watches.yaml` where the operator runs, if it is there.
+    #[arg(long)]
+    watches_file: Option<PathBuf>,
     /// Owners that are worked on at once.
     #[arg(long, default_value_t = 4)]
     max_concurrent_reconciles: usize,
-    /// How often a release is looked at without an event, in seconds.
-    #[arg(long, default_value_t = 600)]
-    sweep_seconds: u64,
+    /// How often a release is looked at without an event, as 90s, 10m or 1h.
+    #[arg(long, default_value = "10m", value_parser = parse_period)]
+    reconcile_period: Duration,
+    #[command(flatten)]
+    unused: Unused,
     /// A kubeconfig file; default: as kubectl, or the pod's own account.
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
@@ -55,9 +62,59 @@ pub(crate) struct Args {
     log_level: String,
 }
 
+/// Flags that the operators before had and that change nothing here; the log names those that are given.
+#[derive(Debug, clap::Args)]
+struct Unused {
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    metrics_secure: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    metrics_require_rbac: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    enable_http2: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    suppress_override_values: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    zap_devel: Option<String>,
+    #[arg(long, hide = true)]
+    zap_stacktrace_level: Option<String>,
+    #[arg(long, hide = true)]
+    zap_time_encoding: Option<String>,
+}
+
+// === impl Unused ===
+
+impl Unused {
+    fn warn(&self) {
+        let Self {
+            metrics_secure,
+            metrics_require_rbac,
+            enable_http2,
+            suppress_override_values,
+            zap_devel,
+            zap_stacktrace_level,
+            zap_time_encoding,
+        } = self;
+        let flags = [
+            ("--metrics-secure", metrics_secure),
+            ("--metrics-require-rbac", metrics_require_rbac),
+            ("--enable-http2", enable_http2),
+            ("--suppress-override-values", suppress_override_values),
+            ("--zap-devel", zap_devel),
+            ("--zap-stacktrace-level", zap_stacktrace_level),
+            ("--zap-time-encoding", zap_time_encoding),
+        ];
+        for (flag, value) in flags {
+            if value.as_deref().is_some_and(|value| value != "false") {
+                tracing::warn!(flag, "the flag is accepted and changes nothing here; take it away");
+            }
+        }
+    }
+}
+
 pub(crate) fn run(args: Args) -> anyhow::Result<Ending> {
     let Args { ref log_level, log_format, .. } = args;
     logging::start(log_format, log_level);
+    args.unused.warn();
     let options = options(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -79,7 +136,9 @@ fn options(args: Args) -> anyhow::Result<Options> {
         plain_http_registry,
         chart_folder,
         max_concurrent_reconciles,
-        sweep_seconds,
+        watches_file,
+        reconcile_period,
+        unused: _,
         kubeconfig,
         log_format: _,
         log_level: _,
@@ -97,9 +156,50 @@ fn options(args: Args) -> anyhow::Result<Options> {
         plain_http: plain_http_registry,
         chart_folders: chart_folder,
         workers: max_concurrent_reconciles,
-        sweep: Duration::from_secs(sweep_seconds),
+        sweep: reconcile_period,
+        watches: watches(watches_file)?,
+        compiler: compiler(),
         ..Options::new(reach, &leader_election_namespace)
     })
+}
+
+/// A process of its own compiles plugins: what a component does to the compiler ends with that process.
+pub(crate) fn compiler() -> Compiler {
+    match std::env::current_exe() {
+        Ok(program) => Compiler::Child { program, args: vec!["compile".into()] },
+        Err(_) => Compiler::InProcess,
+    }
+}
+
+/// The watches of the file that is named, or of the usual one where it is there.
+fn watches(named: Option<PathBuf>) -> anyhow::Result<Vec<WatchSpec>> {
+    let usual = PathBuf::from("watches.yaml");
+    let path = match named {
+        Some(path) => path,
+        None if usual.is_file() => usual,
+        None => return Ok(Vec::new()),
+    };
+    Ok(pintle_operator::read_watches(&path)?)
+}
+
+/// `90s`, `10m`, `1h30m`: units of hours, minutes and seconds.
+fn parse_period(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is not a time; write 90s, 10m or 1h");
+    let (mut seconds, mut rest) = (0_u64, text);
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+        let (digits, behind) = rest.split_at_checked(end).ok_or_else(wrong)?;
+        let number: u64 = digits.parse().map_err(|_| wrong())?;
+        let (factor, behind) = match behind.as_bytes().first() {
+            Some(b'h') => (3600, behind.get(1..)),
+            Some(b'm') => (60, behind.get(1..)),
+            Some(b's') => (1, behind.get(1..)),
+            _ => return Err(wrong()),
+        };
+        seconds = number.checked_mul(factor).and_then(|more| seconds.checked_add(more)).ok_or_else(wrong)?;
+        rest = behind.unwrap_or_default();
+    }
+    if seconds == 0 { Err(wrong()) } else { Ok(Duration::from_secs(seconds)) }
 }
 
 /// `:8080` is every address of the machine, `0` is none.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use pintle_api::{Record, Recorder, special_resource::HelmRepository};
+use pintle_plan::Trouble;
 use pintle_source::{Access, Credentials, Online, Outcome, Request, Tls};
 
 use crate::{
@@ -26,8 +27,8 @@ const MAX_PEM: u64 = 4 << 20;
 
 /// Why there is no chart.
 pub(crate) struct Problem {
-    /// CamelCase word of SRO's contract.
-    pub(crate) reason: &'static str,
+    /// CamelCase word for the very fault.
+    pub(crate) word: &'static str,
     /// The sentence with place and fix.
     pub(crate) message: String,
     /// Time alone may mend it.
@@ -40,7 +41,7 @@ pub(crate) struct Problem {
 pub(crate) async fn run(ctx: &Context, key: &Key, front: &Front) -> Result<(Arc<Loaded>, Record), Problem> {
     let access = match access(&front.chart.repository).await {
         Ok(access) => access,
-        Err(message) => return Err(problem(message, true, Record::default())),
+        Err(message) => return Err(problem("FileUnreadable", message, true, Record::default())),
     };
     let request = Request { access, ..Request::from(&front.chart) };
     let online = Online { registries: &ctx.plugins.registries, now: Instant::now(), max_age: MAX_AGE };
@@ -59,11 +60,12 @@ pub(crate) async fn run(ctx: &Context, key: &Key, front: &Front) -> Result<(Arc<
         return match fetched {
             Ok(Outcome::Found(found)) => Ok((ctx.charts.load(&found.chart), reads)),
             Ok(Outcome::NotYet) => {
-                Err(problem("the chart's repository cannot be read yet".to_owned(), true, reads))
+                let message = "the chart's repository cannot be read yet".to_owned();
+                Err(problem("RepositoryUnknown", message, true, reads))
             }
             Err(err) => {
                 let may_pass = err.is_transient() || err.is_remote();
-                Err(problem(one_line(&err), may_pass, reads))
+                Err(problem(err.reason(), one_line(&err), may_pass, reads))
             }
         };
     }
@@ -104,6 +106,15 @@ async fn pem(field: &str, path: &str) -> Result<Vec<u8>, String> {
     tokio::fs::read(path).await.map_err(|err| broken(err.to_string()))
 }
 
-fn problem(message: String, may_pass: bool, reads: Record) -> Problem {
-    Problem { reason: "ChartFailure", message, may_pass, reads }
+fn problem(word: &'static str, message: String, may_pass: bool, reads: Record) -> Problem {
+    Problem { word, message, may_pass, reads }
+}
+
+// === impl Problem ===
+
+impl Problem {
+    /// What is told of it: SRO's one word for conditions, and our own for the fault.
+    pub(crate) fn trouble(&self) -> Trouble<'_> {
+        Trouble { reason: "ChartFailure", word: self.word, message: &self.message }
+    }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use pintle_api::{
     Object, SpecialResource, names,
     special_resource::{HelmChart, SpecialResourceSpec},
-    watch::{Adopt, DriftMode, WatchSpec},
+    watch::{Adopt, DriftMode, ValuesFrom, WatchSpec},
 };
 use pintle_plan::{Flavor, Release};
 use serde_json::{Map, Value};
@@ -23,6 +23,8 @@ pub(crate) struct Front {
     pub(crate) chart: HelmChart,
     /// What made it.
     pub(crate) kind: FrontKind,
+    /// Values that ConfigMaps and Secrets hold for it, once they were read.
+    pub(crate) values_from: Vec<Map<String, Value>>,
 }
 
 /// What makes releases.
@@ -63,7 +65,13 @@ impl Front {
         release.leaves_drift =
             spec.drift_detection.as_ref().is_some_and(|drift| drift.mode != DriftMode::Enabled);
         let chart = spec.chart.clone();
-        Ok(Self { owner, release, chart, kind: FrontKind::SpecialResource(Box::new(spec)) })
+        Ok(Self {
+            owner,
+            release,
+            chart,
+            kind: FrontKind::SpecialResource(Box::new(spec)),
+            values_from: Vec::new(),
+        })
     }
 
     /// The release an object of a watched kind asks for.
@@ -86,7 +94,7 @@ impl Front {
             digest: watch.chart.digest.clone(),
             tags: Vec::new(),
         };
-        Ok(Self { owner, release, chart, kind: FrontKind::Watch(watch) })
+        Ok(Self { owner, release, chart, kind: FrontKind::Watch(watch), values_from: Vec::new() })
     }
 
     /// The finalizer that holds the owner until its objects are gone.
@@ -110,6 +118,21 @@ impl Front {
                 ])
             }
         }
+    }
+
+    /// Where more values come from.
+    pub(crate) fn value_sources(&self) -> &[ValuesFrom] {
+        match &self.kind {
+            FrontKind::SpecialResource(spec) => &spec.values_from,
+            FrontKind::Watch(watch) => &watch.values_from,
+        }
+    }
+
+    /// Text that differs when anything the user set does, here or in what is named here. It holds no value.
+    pub(crate) fn values_mark(&self) -> String {
+        let from = self.values_from.iter().map(|values| Value::Object(values.clone()).to_string());
+        let text = from.chain([Value::Object(self.user_values()).to_string()]).collect::<Vec<_>>().join("|");
+        format!("{:x}", pintle_plan::fnv1a(text.as_bytes()))
     }
 
     /// Labels that select the nodes the release may use.
@@ -148,7 +171,6 @@ fn release_of(
 fn refuse_unserved(spec: &SpecialResourceSpec) -> Result<(), FrontError> {
     let refused = [
         (!spec.dependencies.is_empty(), "dependencies"),
-        (!spec.values_from.is_empty(), "valuesFrom"),
         (!spec.service_account_name.is_empty(), "serviceAccountName"),
         (spec.plugins.is_some(), "plugins"),
     ];

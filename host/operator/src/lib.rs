@@ -21,9 +21,12 @@ mod render;
 mod report;
 mod run;
 mod server;
+mod values_from;
 mod watches;
 
 pub use options::Options;
 pub use pintle_cluster::Reach;
+pub use pintle_plugin::Compiler;
 pub use run::{Error, masks, run};
 pub use server::ServeError;
+pub use watches::file::{WatchesError, read as read_watches};

@@ -16,13 +16,16 @@ pub(crate) fn run(with: &Rendering<'_>, pool: Option<&Pool>) -> Result<Values, R
             let wanted = with.chart.wanted.clone().and(RuntimeFacts::mentioned_in([set.as_str()]));
             let runtime = observe_runtime(with.facts, &wanted, with.pools, pool, owner);
             let set = fill_in(&spec.set, &runtime)?;
+            let set = values::overlay(with.front.values_from.iter().chain([&set]));
             Ok(values::for_special_resource(&set, &[], &runtime))
         }
         FrontKind::Watch(watch) => {
             let spec = owner.at("/spec").and_then(Value::as_object).cloned().unwrap_or_default();
-            values::for_watch(&[], &spec, &[], &watch.override_values).map_err(|err| RenderFault {
-                reason: "InvalidValues".to_owned(),
-                message: format!("overrideValues of the Watch: {}", one_line(&err)),
+            values::for_watch(&with.front.values_from, &spec, &[], &watch.override_values).map_err(|err| {
+                RenderFault {
+                    reason: "InvalidValues".to_owned(),
+                    message: format!("overrideValues of the Watch: {}", one_line(&err)),
+                }
             })
         }
     }

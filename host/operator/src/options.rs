@@ -2,7 +2,9 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
+use pintle_api::watch::WatchSpec;
 use pintle_cluster::{ConnectOptions, Reach};
+use pintle_plugin::Compiler;
 
 /// What an administrator sets.
 pub struct Options {
@@ -26,6 +28,10 @@ pub struct Options {
     pub plain_http: Vec<String>,
     /// Folders that `file://` repositories may lie in; empty: any.
     pub chart_folders: Vec<PathBuf>,
+    /// Who compiles plugins.
+    pub compiler: Compiler,
+    /// Kinds that a watches file binds, besides those of Watch objects.
+    pub watches: Vec<WatchSpec>,
     /// How many owners are worked on at once.
     pub workers: usize,
     /// How often a release is looked at without an event.
@@ -49,6 +55,8 @@ impl Options {
             allow_unsigned: false,
             plain_http: Vec::new(),
             chart_folders: Vec::new(),
+            compiler: Compiler::default(),
+            watches: Vec::new(),
             workers: 4,
             sweep: Duration::from_secs(600),
         }

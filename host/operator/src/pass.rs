@@ -7,7 +7,7 @@ mod settle;
 use std::{sync::Arc, time::Duration};
 
 use pintle_api::{Answer, Facts, Object, ObjectRef, Record};
-use pintle_plan::Memory;
+use pintle_plan::{Memory, Trouble};
 
 use crate::{
     context::{Context, Key},
@@ -38,7 +38,7 @@ pub(crate) async fn reconcile(ctx: &Context, owner: &ObjectRef) -> Option<Durati
         Some(Ok(front)) => front,
         Some(Err(err)) => {
             watch_owner(ctx, &key, owner);
-            return report::problem(ctx, &key, &live, "InvalidSpec", &err.to_string()).await;
+            return report::problem(ctx, &key, &live, same("InvalidSpec", &err.to_string())).await;
         }
         None => {
             forget(ctx, &key);
@@ -72,7 +72,7 @@ async fn pass(ctx: &Context, key: &Key, front: &Front) -> (Option<Duration>, &'s
         Err(problem) => {
             ctx.watches.register(&key.holder(), &problem.reads);
             let tries = ctx.ledger.count_try(key, true);
-            report::problem(ctx, key, &front.owner, problem.reason, &problem.message).await;
+            report::problem(ctx, key, &front.owner, problem.trouble()).await;
             (problem.may_pass.then(|| pause(tries)), "fetch")
         }
     }
@@ -82,7 +82,7 @@ async fn pass(ctx: &Context, key: &Key, front: &Front) -> (Option<Duration>, &'s
 async fn denied(ctx: &Context, key: &Key, front: &Front, reads: Record, why: &str) -> Option<Duration> {
     ctx.watches.register(&key.holder(), &reads);
     let tries = ctx.ledger.count_try(key, true);
-    report::problem(ctx, key, &front.owner, "Forbidden", why).await;
+    report::problem(ctx, key, &front.owner, same("Forbidden", why)).await;
     Some(pause(tries))
 }
 
@@ -106,6 +106,11 @@ fn state_of_management(front: &Front) -> &str {
         FrontKind::SpecialResource(spec) => &spec.management_state,
         FrontKind::Watch(_) => "Managed",
     }
+}
+
+/// A trouble that has one word for everybody.
+fn same<'a>(word: &'a str, message: &'a str) -> Trouble<'a> {
+    Trouble { reason: word, word, message }
 }
 
 /// An owner that nothing is done for is still watched: its change wakes it.

@@ -9,7 +9,7 @@ use pintle_api::{
 };
 use pintle_chart::Chart;
 use pintle_cluster::{Note, NoteKind};
-use pintle_plan::{Plan, StatusInput, special_resource_status, watch_status};
+use pintle_plan::{Plan, StatusInput, Trouble, special_resource_status, watch_status};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -53,12 +53,11 @@ pub(crate) async fn problem(
     ctx: &Context,
     key: &Key,
     owner: &Object,
-    reason: &str,
-    message: &str,
+    trouble: Trouble<'_>,
 ) -> Option<Duration> {
     let input = StatusInput {
         plan: None,
-        problem: Some((reason, message)),
+        problem: Some(trouble),
         generation: owner.generation(),
         tries: 0,
         is_removal: false,

@@ -75,7 +75,8 @@ pub fn masks() -> Masks {
 pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(), Error> {
     let (connect, metrics_at, health_at) = (options.connect_options(), options.metrics, options.health);
     let cluster = Cluster::connect(connect).await?;
-    let engine = Engine::new(&EngineOptions::default())?;
+    let engine =
+        Engine::new(&EngineOptions { compiler: options.compiler.clone(), ..EngineOptions::default() })?;
     let leadership = match &options.election {
         None => Leadership::always(),
         Some(name) => cluster.campaign(LeaseSettings::new(&options.namespace, name, &options.identity)),
@@ -164,6 +165,7 @@ async fn follow_changes(ctx: Arc<Context>) {
         };
         ctx.caches.hold(&interest, &Holder::Part("owners"));
     }
+    watches::bind_file(&ctx);
     while let Some(changed) = changes.next().await {
         let Changed::Object { object, old, new, .. } = changed else { continue };
         let is_known = old.is_some() && new.is_some();

@@ -1,5 +1,7 @@
 //! Watches: which vendor's kinds are served, and from which chart.
 
+pub(crate) mod file;
+
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -84,11 +86,11 @@ pub(crate) async fn reconcile(ctx: &Context, name: &str) -> Option<Duration> {
     tell(ctx, &object, standing).await
 }
 
-/// `${NAME}` in override values is the operator's environment, as the hybrid operator had it.
+/// `${NAME}` and `$NAME` in override values are the operator's environment, as the hybrid operator had it.
 fn expand(mut spec: WatchSpec) -> WatchSpec {
     for value in spec.override_values.values_mut() {
         if let Value::String(text) = value {
-            *text = expand_text(text, |name| std::env::var(name).unwrap_or_default());
+            *text = expand_text(text, variable);
         }
     }
     spec
@@ -96,14 +98,37 @@ fn expand(mut spec: WatchSpec) -> WatchSpec {
 
 fn expand_text(text: &str, variable: impl Fn(&str) -> String) -> String {
     let (mut out, mut rest) = (String::new(), text);
-    while let Some((before, after)) = rest.split_once("${") {
-        let Some((name, behind)) = after.split_once('}') else { break };
+    while let Some((before, after)) = rest.split_once('$') {
         out.push_str(before);
-        out.push_str(&variable(name));
-        rest = behind;
+        let in_braces = after.strip_prefix('{').and_then(|inside| inside.split_once('}'));
+        let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
+        match in_braces.or_else(|| after.split_at_checked(end).filter(|(name, _)| !name.is_empty())) {
+            Some((name, behind)) => {
+                out.push_str(&variable(name));
+                rest = behind;
+            }
+            None => {
+                out.push('$');
+                rest = after;
+            }
+        }
     }
     out.push_str(rest);
     out
+}
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_default()
+}
+
+/// Binds the kinds of a watches file: nobody can change or delete these while the operator runs.
+pub(crate) fn bind_file(ctx: &Context) {
+    for (number, spec) in ctx.options.watches.iter().enumerate() {
+        let name = format!("entry {} of the watches file", number + 1);
+        let spec = Arc::new(spec.clone());
+        ctx.bindings.bind(&name, Arc::clone(&spec));
+        ctx.caches.hold(&interest_of(&spec), &Holder::Release(format!("owners of {name}")));
+    }
 }
 
 fn kind_of(spec: &WatchSpec) -> Gvk {
@@ -171,6 +196,7 @@ mod tests {
     fn variables_are_filled_in_and_what_is_none_stays() {
         let known = |name: &str| if name == "IMAGE" { "memcached:1".to_owned() } else { String::new() };
         assert_eq!(expand_text("a ${IMAGE} b${NONE}c", known), "a memcached:1 bc");
+        assert_eq!(expand_text("$IMAGE/a$", known), "memcached:1/a$");
         assert_eq!(expand_text("${IMAGE", known), "${IMAGE");
     }
 }

@@ -32,7 +32,7 @@ pub use pool::{Pool, Pools, affinity_suffix, fnv1a};
 pub use ready::{has_rule, judge};
 pub use refusal::{Cause, Refusal, verdict_of};
 pub use removal::decide_removal;
-pub use report::{ConditionSet, StatusInput, special_resource_status, states_status, watch_status};
+pub use report::{ConditionSet, StatusInput, Trouble, special_resource_status, states_status, watch_status};
 pub use runtime::{RuntimeFacts, observe_runtime};
 
 pub use state::{Answers, Input, PoolInput, REST, Release, RenderFault, Rendered, StateInput};

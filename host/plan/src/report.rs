@@ -21,8 +21,8 @@ const TRIES: u32 = 3;
 pub struct StatusInput<'a> {
     /// What was decided; absent when it did not come so far.
     pub plan: Option<&'a Plan>,
-    /// What kept it from being decided: reason and message.
-    pub problem: Option<(&'a str, &'a str)>,
+    /// What kept it from being decided.
+    pub problem: Option<Trouble<'a>>,
     /// Generation of the owner.
     pub generation: i64,
     /// Passes in a row that failed in a way a retry may mend.
@@ -35,6 +35,17 @@ pub struct StatusInput<'a> {
     pub revision: u32,
     /// Now.
     pub now: Timestamp,
+}
+
+/// Why nothing could be decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trouble<'a> {
+    /// CamelCase word of SRO's contract, for conditions.
+    pub reason: &'a str,
+    /// CamelCase word for the very fault.
+    pub word: &'a str,
+    /// The sentence with place and fix.
+    pub message: &'a str,
 }
 
 /// Conditions that keep the time at which their status changed.
@@ -205,8 +216,8 @@ fn state_status(view: &StateView, before: Option<&StateStatus>, now: Timestamp) 
 }
 
 fn stand(input: &StatusInput<'_>) -> Standing {
-    if let Some((reason, message)) = input.problem {
-        return Standing::Errored(reason.to_owned(), message.to_owned());
+    if let Some(trouble) = input.problem {
+        return Standing::Errored(trouble.reason.to_owned(), trouble.message.to_owned());
     }
     let Some(plan) = input.plan else {
         return Standing::Progressing("Progressing".to_owned(), "Progressing".to_owned());
@@ -251,6 +262,9 @@ fn first_blocker(plan: &Plan) -> Option<String> {
 }
 
 fn blocked(input: &StatusInput<'_>) -> String {
+    if let Some(trouble) = input.problem {
+        return trouble.word.to_owned();
+    }
     let Some(blocker) = input.plan.and_then(leading_blocker) else { return String::new() };
     match &blocker.object {
         Some(object) => format!("{}: {object}", blocker.reason),

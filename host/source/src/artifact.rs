@@ -240,7 +240,10 @@ pub(crate) fn parse_reference(image: &str) -> Result<Reference, PullError> {
     name.parse::<Reference>().map_err(|err| broken(err.to_string()))
 }
 
-pub(crate) fn only_layer<'a>(reference: &Reference, manifest: &'a Manifest) -> Result<&'a Descriptor, PullError> {
+pub(crate) fn only_layer<'a>(
+    reference: &Reference,
+    manifest: &'a Manifest,
+) -> Result<&'a Descriptor, PullError> {
     let refuse = |problem: String| PullError::NotAPlugin { image: reference.whole(), problem };
     if manifest.manifests.is_some() {
         return Err(refuse("it is an index of several images".to_owned()));

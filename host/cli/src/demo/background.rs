@@ -146,6 +146,7 @@ pub(super) async fn operator_options(plane: &ControlPlane) -> anyhow::Result<Opt
     Ok(Options {
         metrics: Some(metrics),
         election: Some("pintle".to_owned()),
+        compiler: crate::operator::compiler(),
         ..Options::new(Reach::Given(Box::new(config)), SYSTEM)
     })
 }

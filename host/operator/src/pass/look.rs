@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use pintle_api::{Facts, Gvk, Timestamp};
 use pintle_plan::{Input, Memory, Plan, Pools, decide, fnv1a};
-use serde_json::Value;
 
 use crate::{
     apply::Progress,
@@ -99,21 +98,20 @@ fn input_mark(front: &Front, memory: &Memory, pools: &Pools, ctx: &Context) -> S
         pintle_plan::rendered_mark(&owner),
         pools.pools,
         ctx.generation(),
-        Value::Object(front.user_values())
+        front.values_mark()
     );
     format!("{:x}", fnv1a(text.as_bytes()))
 }
 
 fn revision_mark(front: &Front, objects: &Objects) -> String {
-    let values = Value::Object(front.user_values()).to_string();
-    let text = format!("{}|{values}|{}", front.release.chart_digest, objects.mark());
+    let text = format!("{}|{}|{}", front.release.chart_digest, front.values_mark(), objects.mark());
     format!("{:x}", fnv1a(text.as_bytes()))
 }
 
 /// A chart or values that changed get a new seed, a new time, and are rendered as the revision that
 /// follows; facts of the cluster alone change none of these.
 pub(super) fn prepare_seed(memory: &mut Memory, front: &Front) {
-    let text = format!("{}|{}", front.release.chart_digest, Value::Object(front.user_values()));
+    let text = format!("{}|{}", front.release.chart_digest, front.values_mark());
     let mark = format!("{:x}", fnv1a(text.as_bytes()));
     if memory.seed_mark != mark || memory.seed.is_empty() {
         memory.seed = hex::encode(rand::random::<[u8; 32]>());

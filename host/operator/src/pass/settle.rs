@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{
     PAUSE, PLANS, denied,
     look::{Look, Thought, prepare_seed},
-    pause, remember,
+    pause, remember, same,
 };
 use crate::{
     apply::{self, Progress},
@@ -23,6 +23,7 @@ use crate::{
     render::Objects,
     report,
     report::Outcome,
+    values_from,
 };
 
 /// What a pass ends with: when the release wants to be looked at again, and a word for metrics.
@@ -64,6 +65,19 @@ pub(super) async fn run(
         }
     }
     watched.extend(fetched);
+    let (sources, namespace) = (front.value_sources().to_vec(), front.release.namespace.clone());
+    let (values, reads) =
+        ctx.know(key, |facts: &dyn Facts| values_from::observe(facts, &sources, &namespace)).await;
+    watched.extend(reads);
+    match values {
+        Ok(values) => front.values_from = values,
+        Err(problem) => {
+            ctx.watches.register(&key.holder(), &watched);
+            let tries = ctx.ledger.count_try(key, true);
+            report::problem(ctx, key, &front.owner, same(problem.reason(), &problem.to_string())).await;
+            return (problem.may_pass().then(|| pause(tries)), "values");
+        }
+    }
     let mut progress = Progress::new(stored.clone());
     prepare_seed(&mut progress.memory, &front);
     Settling { ctx, key, front: &front, chart, watched, saved: stored, progress }.run().await

@@ -189,7 +189,9 @@ fn stands_as(owner: &SpecialResource, row: &Row) -> bool {
     texts.push(&found.message);
     condition(owner, row.condition).as_deref() == Some("True")
         && found.reason == row.reason
-        && (row.blocker.is_empty() || blockers.iter().any(|blocker| blocker.reason == row.blocker))
+        && (row.blocker.is_empty()
+            || owner.status.as_ref().is_some_and(|status| status.blocked == row.blocker)
+            || blockers.iter().any(|blocker| blocker.reason == row.blocker))
         && row.says.iter().all(|part| texts.iter().any(|text| text.contains(part)))
 }
 

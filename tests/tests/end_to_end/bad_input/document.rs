@@ -11,7 +11,7 @@ What the operator says of bad input, what stays applied meanwhile, and what ends
 Written from `tests/tests/end_to_end/bad_input/table.rs` by `PINTLE_WRITE=1 cargo test -p pintle-tests bad_input::document`;
 each row is a test of its name on a real control plane, in the folder of that file.
 
-Condition and reason are those of the SpecialResource, the blocker is the reason in `status.states[]`; where there is
+Condition and reason are those of the SpecialResource, the blocker is the reason in `status.states[]` or `status.blocked`; where there is
 none, the message of the condition says it all. Gaps in messages are marked by ` … `. What a retry may mend is
 Progressing at first and, after three tries, Errored for `FailedToDeployChart`; it is tried again all the same.
 
