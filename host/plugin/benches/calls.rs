@@ -1,6 +1,6 @@
 //! What a call costs: p50 and p99 of 1,000 calls after 50 for warm-up, and calls a second on two threads,
-//! each beside the same guest in a bare loop over wasmtime: a fresh store, no grants, no record, no limits
-//! but the engine's, and the target as text that was made before.
+//! each beside the same guest in a bare loop over wasmtime: the target made into text, a fresh store, the call;
+//! no grants, no record, no limits but the engine's.
 //!
 //! `PINTLE_GUESTS=<folder with driver_loaded.wasm> cargo bench -p pintle-plugin --bench calls`; without the
 //! folder only the guest that does nothing is measured.
@@ -43,10 +43,10 @@ async fn measure() {
     let bare_nothing = bare::Bare::new(&encode::guest("ready"));
     let small = Arc::new(object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})));
     let p50 = report("fresh call, nothing to do", &nothing, &call(Record::default()), &small).await;
-    ratio(p50, bare_nothing.report("bare: fresh call, nothing to do", "{}", CALLS).await, "of a bare call");
+    ratio(p50, bare_nothing.report("bare: fresh call, nothing to do", &small, CALLS).await, "of a bare call");
     let rate = throughput("fresh call, nothing to do", &nothing, &call(Record::default()), &small).await;
     ratio(
-        bare_nothing.throughput("bare: fresh call, nothing to do", "{}", CALLS).await,
+        bare_nothing.throughput("bare: fresh call, nothing to do", &small, CALLS).await,
         rate,
         "of a bare loop's time",
     );
@@ -67,15 +67,10 @@ async fn measure() {
     // A status of an old generation: all of the target is parsed, nothing is read.
     let set = Arc::new(daemon_set(10 * 1024, 0));
     let bare = bare::Bare::new(&bytes);
-    let text = serde_json::to_string(&*set).unwrap();
     let p50 = report("check of a 10 KB object", &plugin, &call(Record::default()), &set).await;
-    ratio(p50, bare.report("bare: check of a 10 KB object", &text, CALLS).await, "of a bare call");
+    ratio(p50, bare.report("bare: check of a 10 KB object", &set, CALLS).await, "of a bare call");
     let rate = throughput("check of a 10 KB object", &plugin, &call(Record::default()), &set).await;
-    ratio(
-        bare.throughput("bare: check of a 10 KB object", &text, CALLS).await,
-        rate,
-        "of a bare loop's time",
-    );
+    ratio(bare.throughput("bare: check of a 10 KB object", &set, CALLS).await, rate, "of a bare loop's time");
     again(&bytes, &set).await;
     let set = Arc::new(daemon_set(2 * 1024, 1));
     for nodes in [3, 100] {

@@ -1,6 +1,7 @@
 //! Objects as a guest sees them: without what changes on each write, without the values of Secrets.
 
 use pintle_api::{Blocker, Object, Read};
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
@@ -8,7 +9,7 @@ use crate::{
     bindings::pintle::plugin::types,
     call::{Keyed, Ownership, Report, Save},
     grants::{Scope, is_secret},
-    mask::{self, FieldPath, Mask},
+    mask::{self, FieldPath, Mask, Masked},
     seal::Seal,
 };
 
@@ -31,6 +32,33 @@ pub(crate) fn shown_within(object: &Object, mask: &Mask, scope: &Scope) -> (Map<
     let is_shown = is_secret(object.api_version(), object.kind())
         && scope.shows_values(object.namespace(), object.name());
     if is_shown { (shown_with_values(object, mask), true) } else { (shown(object, mask), false) }
+}
+
+/// What [`shown_within`] shows, as text and without a copy of the object; true when the values of a
+/// Secret are in it.
+pub(crate) fn shown_text(object: &Object, mask: &Mask, scope: &Scope) -> serde_json::Result<(String, bool)> {
+    if is_secret(object.api_version(), object.kind()) {
+        let (shown, is_clear) = shown_within(object, mask, scope);
+        return Ok((serde_json::to_string(&shown)?, is_clear));
+    }
+    Ok((serde_json::to_string(&Shown(object, mask))?, false))
+}
+
+/// An object, no Secret, that is written as [`shown`] shows it.
+struct Shown<'a>(&'a Object, &'a Mask);
+
+impl Serialize for Shown<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(object, mask) = self;
+        let metadata = Value::Object(metadata(object, mask));
+        let fields = object.json().iter().filter_map(|(key, value)| match (key.as_str(), mask) {
+            ("metadata", _) => Some((key, Masked(&metadata, &Mask::Whole))),
+            ("apiVersion" | "kind", _) => Some((key, Masked(value, &Mask::Whole))),
+            (_, Mask::Whole) => Some((key, Masked(value, &Mask::Whole))),
+            (_, Mask::Part(fields)) => Some((key, Masked(value, fields.get(key)?))),
+        });
+        serializer.collect_map(fields.filter(|(_, value)| !value.is_left_out()))
+    }
 }
 
 /// An object as text, with tokens for the values of a Secret.
@@ -214,6 +242,28 @@ mod tests {
             let text = serde_json::to_string(&shown(&secret, &mask)).unwrap();
             assert!(!text.contains("hunter2") && !text.contains("aHVudGVyMg"), "{text}");
             assert!(text.contains("password") && text.contains("kept"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_text_of_an_object_is_what_is_shown_of_it() {
+        let pod =
+            object(json!({"apiVersion": "v1", "kind": "Pod", "status": {"phase": "Running", "ip": "1"},
+            "metadata": {"name": "p", "namespace": "n", "labels": {"a": "b"}, "resourceVersion": "3"},
+            "spec": {"containers": [{"name": "a", "image": "x"}, 3], "nodeName": "n"}, "odd": 7}));
+        let paths = [
+            vec![],
+            vec!["status.phase"],
+            vec!["spec.containers.name", "metadata.labels"],
+            vec!["odd.deeper", "spec.nodeName.deeper", "metadata", "gone"],
+            vec!["spec", "status"],
+        ];
+        for paths in paths {
+            let parsed: Vec<_> = paths.iter().map(|path| FieldPath::parse(path).unwrap()).collect();
+            let mask = Mask::of(&parsed);
+            let (text, _) = shown_text(&pod, &mask, &Scope::nothing(&"p".into())).unwrap();
+            let text: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(text, Value::Object(shown(&pod, &mask)), "{paths:?}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::limits;
@@ -180,6 +181,32 @@ impl Mask {
             (Some((first, rest)), Self::Part(fields)) => {
                 fields.entry(first.clone()).or_insert_with(Self::nothing).add(rest);
             }
+        }
+    }
+}
+
+/// A value of which only what is in a set is written.
+pub(crate) struct Masked<'a>(pub(crate) &'a Value, pub(crate) &'a Mask);
+
+impl Masked<'_> {
+    /// True when nothing of the value is in the set, as [`Mask::keep`] leaves it out.
+    pub(crate) fn is_left_out(&self) -> bool {
+        matches!((self.1, self.0), (Mask::Part(_), value) if !value.is_object() && !value.is_array())
+    }
+}
+
+impl Serialize for Masked<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match (self.1, self.0) {
+            (Mask::Part(fields), Value::Object(map)) => {
+                let kept = fields.iter().filter_map(|(key, mask)| Some((key, Masked(map.get(key)?, mask))));
+                serializer.collect_map(kept.filter(|(_, value)| !value.is_left_out()))
+            }
+            (mask @ Mask::Part(_), Value::Array(list)) => {
+                let kept = list.iter().map(|element| Masked(element, mask));
+                serializer.collect_seq(kept.filter(|element| !element.is_left_out()))
+            }
+            (_, value) => value.serialize(serializer),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use pintle_api::Object;
 use wasmtime::{
     Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store,
     component::{Component, HasSelf, InstancePre, Linker},
@@ -75,20 +76,21 @@ impl Bare {
         Self(Arc::new((engine, guest, indices)))
     }
 
-    async fn call(&self, target: &str) -> Duration {
+    async fn call(&self, target: &Object) -> Duration {
         let (engine, guest, indices) = &*self.0;
         let began = Instant::now();
+        let target = serde_json::to_string(target).unwrap();
         let mut store = Store::new(engine, Nothing);
         store.set_epoch_deadline(1_000_000);
         let instance = guest.instantiate_async(&mut store).await.unwrap();
         let readiness = indices.load(&mut store, &instance).unwrap();
-        readiness.call_check(&mut store, &context(), &target.to_owned()).await.unwrap().unwrap();
+        readiness.call_check(&mut store, &context(), &target).await.unwrap().unwrap();
         drop(store);
         began.elapsed()
     }
 
     /// Prints p50 and p99; returns p50 in microseconds.
-    pub(crate) async fn report(&self, what: &str, target: &str, calls: usize) -> f64 {
+    pub(crate) async fn report(&self, what: &str, target: &Arc<Object>, calls: usize) -> f64 {
         let mut times = Vec::with_capacity(calls);
         for round in 0..calls + 50 {
             let took = self.call(target).await;
@@ -102,11 +104,11 @@ impl Bare {
     }
 
     /// Prints and returns calls a second.
-    pub(crate) async fn throughput(&self, what: &str, target: &str, calls: usize) -> f64 {
+    pub(crate) async fn throughput(&self, what: &str, target: &Arc<Object>, calls: usize) -> f64 {
         let began = Instant::now();
         let tasks: Vec<_> = (0..4)
             .map(|_| {
-                let (bare, target) = (self.clone(), target.to_owned());
+                let (bare, target) = (self.clone(), Arc::clone(target));
                 tokio::spawn(async move {
                     for _ in 0..calls {
                         bare.call(&target).await;

@@ -29,6 +29,7 @@ struct Check {
     indices: GuestIndices,
     context: Context,
     json: String,
+    is_clear: bool,
     target: ObjectRef,
 }
 
@@ -43,16 +44,13 @@ impl Plugin {
         let Some(indices) = self.exports().readiness() else {
             return CallResult::refused(CallFailure::NotExported("readiness"));
         };
-        let shown = input::shown(&target, self.applied_fields());
-        let json = serde_json::to_string(&shown).unwrap_or_else(|_| "null".to_owned());
-        match inputs::checked(json) {
-            Err(too_large) => CallResult::refused(too_large),
-            Ok(json) => {
-                let context = context(&call);
-                let check = Check { indices: indices.clone(), context, json, target: target.reference() };
-                self.ask(check, call).await
-            }
+        let shown = input::shown_text(&target, self.applied_fields(), &self.scope(&call));
+        let (json, is_clear) = shown.unwrap_or_else(|_| ("null".to_owned(), false));
+        if let Err(too_large) = inputs::within(json.len()) {
+            return CallResult::refused(too_large);
         }
+        let (indices, context, target) = (indices.clone(), context(&call), target.reference());
+        self.ask(Check { indices, context, json, is_clear, target }, call).await
     }
 }
 
@@ -65,6 +63,10 @@ impl Asked for Check {
 
     fn weight(checked: &Checked) -> usize {
         input::weight_of(checked.verdict.blockers(), &checked.watch, &checked.report)
+    }
+
+    fn showed_clear_text(&self) -> bool {
+        self.is_clear
     }
 }
 

@@ -132,12 +132,11 @@ impl Cache {
         moved
     }
 
-    fn verified(&self, component: &Hash, mut bytes: Vec<u8>) -> Option<TrustedCode> {
+    fn verified(&self, component: &Hash, bytes: Vec<u8>) -> Option<TrustedCode> {
         let (header, code) = bytes.split_at_checked(HEADER)?;
         let mac = header.strip_prefix(FORMAT)?;
         self.mac(component, code).verify_slice(mac).ok()?;
-        bytes.drain(..HEADER);
-        Some(TrustedCode::of_verified_cache(bytes))
+        Some(TrustedCode::of_verified_cache(bytes, HEADER))
     }
 
     fn mac(&self, component: &Hash, code: &[u8]) -> Hmac<Sha256> {

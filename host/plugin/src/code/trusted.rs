@@ -5,22 +5,23 @@
 
 use wasmtime::component::Component;
 
-/// Machine code that our compiler made.
-pub(super) struct TrustedCode(Vec<u8>);
+/// Machine code that our compiler made: what follows the first so many of these bytes.
+pub(super) struct TrustedCode(Vec<u8>, usize);
 
 impl TrustedCode {
     /// What the compiler just made, here or in our child.
     pub(super) fn of_compiler(code: Vec<u8>) -> Self {
-        Self(code)
+        Self(code, 0)
     }
 
-    /// What the cache gave back; only [`super::cache`] calls this, after it compared the MAC.
-    pub(super) fn of_verified_cache(code: Vec<u8>) -> Self {
-        Self(code)
+    /// What the cache gave back behind a header; only [`super::cache`] calls this, after it compared the
+    /// MAC.
+    pub(super) fn of_verified_cache(entry: Vec<u8>, header: usize) -> Self {
+        Self(entry, header)
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.0
+        self.0.get(self.1..).unwrap_or_default()
     }
 
     /// Makes a component of it.
@@ -32,7 +33,7 @@ impl TrustedCode {
         // SAFETY: the type is made only from the compiler's output and from bytes whose MAC was compared,
         // and the bytes are in memory that nobody else writes to.
         unsafe {
-            Component::deserialize(engine, &self.0)
+            Component::deserialize(engine, self.bytes())
         }
     }
 }
