@@ -24,5 +24,7 @@ mod lifecycle;
 mod quiet;
 #[path = "end_to_end/rights.rs"]
 mod rights;
+#[path = "end_to_end/values.rs"]
+mod values;
 #[path = "end_to_end/watch.rs"]
 mod watch;

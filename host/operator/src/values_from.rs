@@ -15,18 +15,18 @@ const KEY: &str = "values.yaml";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("{0}, named in valuesFrom, is not there; create it, or mark the entry with `optional: true`")]
-    Missing(ObjectRef),
+    Missing(String),
     #[error("{object}, named in valuesFrom, has no key {key:?}; add it, or name another with valuesKey")]
-    KeyMissing { object: ObjectRef, key: String },
+    KeyMissing { object: String, key: String },
     #[error("{object}, named in valuesFrom: {key} is no text")]
-    NotText { object: ObjectRef, key: String },
+    NotText { object: String, key: String },
     /// What the reader says would quote the value, which of a Secret nobody may see.
     #[error("{object}, named in valuesFrom: {key}:{line} is no YAML mapping of values; mend that line")]
-    Broken { object: ObjectRef, key: String, line: usize },
+    Broken { object: String, key: String, line: usize },
     #[error("{object}, named in valuesFrom, may not be read: {why}")]
-    Denied { object: ObjectRef, why: String },
+    Denied { object: String, why: String },
     #[error("{0}, named in valuesFrom, is not known yet")]
-    NotYet(ObjectRef),
+    NotYet(String),
 }
 
 // === impl Problem ===
@@ -66,7 +66,9 @@ fn read(facts: &dyn Facts, entry: &ValuesFrom, namespace: &str) -> Result<Option
         ValuesKind::Secret => "Secret",
     };
     let object = ObjectRef::new("v1", kind, &entry.name).within(namespace);
-    let live = match facts.get(&object) {
+    let live = facts.get(&object);
+    let object = object.to_string();
+    let live = match live {
         Answer::Found(live) => live,
         Answer::Missing | Answer::KindUnknown if entry.optional => return Ok(None),
         Answer::Missing | Answer::KindUnknown => return Err(Problem::Missing(object)),

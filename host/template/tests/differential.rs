@@ -320,7 +320,7 @@ impl Random {
 /// The text, or `None` where it fails.
 fn ours(text: &str) -> Option<String> {
     let values = yaml::load(VALUES, "values").unwrap();
-    let values = pintle_template::value::as_map(&values).unwrap().snapshot().into_iter().collect::<Entries>();
+    let values = pintle_template::value::as_map(&values)?.snapshot().into_iter().collect::<Entries>();
     let dot = map_value(Entries::from([("Values".into(), typed_map(values, MapType::Values))]));
     let source = Source { name: "c/templates/t.yaml".into(), text: text.into() };
     let rendered = Program::parse(&[source])

@@ -118,3 +118,27 @@ async fn a_vendors_object_becomes_a_release_changes_with_it_and_goes_with_it() {
     );
     stage.stop_operator().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_file_of_a_hybrid_operator_serves_its_kind_without_a_watch_object() {
+    let mut stage = Stage::without_operator("watch-file").await.unwrap();
+    stage.apply(file("crd.yaml")).await.unwrap();
+    let (folder, chart) = (tempfile::tempdir().unwrap(), scenario::chart_folder("memcached"));
+    let path = folder.path().join("watches.yaml");
+    let text = format!(
+        "- group: cache.my.domain\n  version: v1\n  kind: Memcached\n  chart: {}\n  selector: {{matchLabels: {{test: watch-file}}}}\n  overrideValues: {{replicaCount: \"4\"}}\n",
+        chart.display()
+    );
+    std::fs::write(&path, text).unwrap();
+    let mut options = stage.options(stage.reach());
+    options.watches = pintle_operator::read_watches(&path).unwrap();
+    stage.start_operator_with(options);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": stage.name}});
+    stage.apply(namespace).await.unwrap();
+    stage.apply(sample(&stage, 1)).await.unwrap();
+    let api = memcacheds(&stage);
+    wait_for(&api, "Ready", |object| condition(object, "Ready") == "True").await;
+    let deployment = stage.get("apps/v1", "Deployment", "deployments", "sample-memcached").await.unwrap();
+    assert_eq!(deployment.data["spec"]["replicas"], 4, "values of the file count over the owner's");
+    stage.stop_operator().await.unwrap();
+}

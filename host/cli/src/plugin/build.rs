@@ -68,10 +68,10 @@ fn package(project: &Path) -> anyhow::Result<String> {
     for line in text.lines().map(str::trim) {
         if line.starts_with('[') {
             in_package = line == "[package]";
-        } else if let (true, Some((key, value))) = (in_package, line.split_once('=')) {
-            if key.trim() == "name" {
-                return Ok(value.trim().trim_matches('"').to_owned());
-            }
+        } else if let (true, Some((key, value))) = (in_package, line.split_once('='))
+            && key.trim() == "name"
+        {
+            return Ok(value.trim().trim_matches('"').to_owned());
         }
     }
     bail!("{} has no package with a name", path.display())
