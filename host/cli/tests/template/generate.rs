@@ -241,6 +241,14 @@ pub(crate) fn chart(seed: u64) -> BTreeMap<String, Vec<u8>> {
     chart.files
 }
 
+/// The files of a chart alone, as `helm package` would pack them: without what `.helmignore` leaves out.
+pub(crate) fn packed(seed: u64) -> impl Iterator<Item = (String, Vec<u8>)> {
+    let root = format!("chart{seed}/");
+    let ignored =
+        |path: &str| ["x.bak", "ignored.yaml", "docs/big.yaml"].iter().any(|end| path.ends_with(end));
+    chart(seed).into_iter().filter(move |(path, _)| path.starts_with(&root) && !ignored(path))
+}
+
 /// Two sets of flags for a chart; over all charts every flag is used.
 pub(crate) fn flags(seed: u64) -> Vec<Vec<String>> {
     let sets: [&[&str]; 18] = [
