@@ -78,6 +78,18 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// What `pintle template` prints for these arguments, or why it prints nothing, in the words it would use.
+///
+/// # Errors
+/// When the arguments are wrong, or the chart does not render.
+pub fn template(arguments: &[&str]) -> Result<String, String> {
+    let words = ["pintle", "template"].iter().chain(arguments);
+    match Args::try_parse_from(words).map_err(|error| error.to_string())?.command {
+        Command::Template(args) => template::print(&args).map_err(|failure| failure.to_string()),
+        _ => Err("no template".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;

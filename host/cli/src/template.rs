@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Ending> {
 }
 
 /// What goes to standard output.
-fn print(args: &Args) -> Result<String, Failure> {
+pub(crate) fn print(args: &Args) -> Result<String, Failure> {
     args.refused.check()?;
     let capabilities = capabilities(args)?;
     let (name, place) = name_and_chart(args)?;

@@ -180,7 +180,7 @@ impl fmt::Display for BinariesError {
                 )
             }
             Self::Build { tail } => {
-                write!(f, "go build of the control plane failed; its last lines:\n{tail}")
+                write!(f, "go build failed; its last lines:\n{tail}")
             }
             Self::Io { action, .. } => write!(f, "could not {action}"),
         }
@@ -196,7 +196,7 @@ impl Error for BinariesError {
     }
 }
 
-fn failed(action: impl Into<String>) -> impl FnOnce(io::Error) -> BinariesError {
+pub(crate) fn failed(action: impl Into<String>) -> impl FnOnce(io::Error) -> BinariesError {
     let action = action.into();
     |source| BinariesError::Io { action, source }
 }
@@ -273,7 +273,7 @@ fn newest_built() -> Option<Binaries> {
 }
 
 /// What `go version` prints, when it is new enough.
-fn go_version() -> Result<String, BinariesError> {
+pub(crate) fn go_version() -> Result<String, BinariesError> {
     let output = match Command::new("go").arg("version").stdin(Stdio::null()).output() {
         Ok(output) => output,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -308,16 +308,21 @@ fn build(folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<Binaries, Bina
     progress(
         "building the control plane: kube-apiserver, controllers, scheduler, etcd, kwok, registry (once, 4 to 8 minutes)",
     );
-    run_go_build(&scratch, progress)?;
+    run_go_build(&scratch, LDFLAGS, progress)?;
     fs::rename(&scratch, folder).map_err(failed(format!("move the build to {}", folder.display())))?;
     progress("the control plane is built");
     Binaries::in_folder(&folder.join("bin"))
         .map_err(|missing| BinariesError::Incomplete { folder: folder.to_path_buf(), missing })
 }
 
-fn run_go_build(scratch: &Path, progress: &mut dyn FnMut(&str)) -> Result<(), BinariesError> {
+/// Builds the tools of the module in `scratch` into `scratch/bin`.
+pub(crate) fn run_go_build(
+    scratch: &Path,
+    ldflags: &str,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), BinariesError> {
     let mut child = Command::new("go")
-        .args(["build", "-v", "-mod=readonly", "-o", "bin/", "-ldflags", LDFLAGS, "tool"])
+        .args(["build", "-v", "-mod=readonly", "-o", "bin/", "-ldflags", ldflags, "tool"])
         .current_dir(scratch)
         .env_remove("GOFLAGS")
         .env("GOWORK", "off")

@@ -7,6 +7,7 @@ pub mod cache;
 pub mod cluster;
 pub mod faults;
 pub mod guest;
+pub mod helm;
 pub mod nodes;
 pub mod openshift;
 pub mod registry;

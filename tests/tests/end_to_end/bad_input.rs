@@ -6,7 +6,7 @@
 #[path = "bad_input/case.rs"]
 mod case;
 #[path = "bad_input/chart.rs"]
-mod chart;
+pub(crate) mod chart;
 #[path = "bad_input/charts.rs"]
 mod charts;
 #[path = "bad_input/cluster.rs"]
@@ -25,7 +25,7 @@ mod registry;
 mod repositories;
 #[path = "../../../host/source/tests/fetch/server.rs"]
 #[allow(dead_code, reason = "of the source crate's tests, of which a part is used here")]
-mod server;
+pub(crate) mod server;
 #[path = "bad_input/table.rs"]
 mod table;
 #[path = "bad_input/templates.rs"]

@@ -20,6 +20,9 @@ mod cache;
 #[path = "../../../host/dev/src/guest.rs"]
 #[allow(dead_code, unreachable_pub, reason = "a library's file, of which a part is used here")]
 mod guest;
+#[path = "../../../host/dev/src/helm.rs"]
+#[allow(dead_code, unreachable_pub, reason = "a library's file, of which a part is used here")]
+mod helm;
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND [ARGUMENTS]
@@ -80,20 +83,22 @@ impl Failure {
 /// Builds everything, the slowest in the background, and runs `cargo test` or `cargo bench`. The output of the test
 /// runner is kept, so that its summaries can be the last thing on the screen.
 fn with_all_built(phases: &mut Phases, rest: &[String], what: &str) -> Result<(), Failure> {
-    let kube = thread::spawn(build_kube);
+    // One after the other, so that they take no more than one core from the compiler.
+    let kube = thread::spawn(|| build_kube().map(|folder| (folder, build_helm())));
     let building = phases.time("compile", || cargo(&[what, "--workspace", "--no-run"], &[]));
     let guests = building.and_then(|()| phases.time("guests", build_guests));
     let folder = phases.time("control plane (rest of its build)", || joined(kube));
     guests?;
-    let folder = folder?;
+    let (folder, helm) = folder?;
+    let variables = [(binaries::BIN_VARIABLE, folder.as_str()), (helm::HELM_VARIABLE, helm.as_str())];
     let arguments: Vec<&str> = rest.iter().map(String::as_str).collect();
     phases.time(what, || {
         let command = [&[what, "--workspace", "--no-fail-fast"], arguments.as_slice()].concat();
-        cargo_with_summary(&command, &[(binaries::BIN_VARIABLE, &folder)])
+        cargo_with_summary(&command, &variables)
     })
 }
 
-fn joined(kube: JoinHandle<Result<String, Failure>>) -> Result<String, Failure> {
+fn joined<T>(kube: JoinHandle<Result<T, Failure>>) -> Result<T, Failure> {
     kube.join().unwrap_or_else(|_| Err(Failure::Why("the build of the control plane panicked".to_owned())))
 }
 
@@ -103,6 +108,17 @@ fn build_kube() -> Result<String, Failure> {
     let built = binaries::ensure(tell).map_err(|error| Failure::of(&error))?;
     let folder = built.path(binaries::Tool::Apiserver).parent().unwrap_or(Path::new("."));
     Ok(folder.display().to_string())
+}
+
+/// The program, or nothing: without it the tests that compare with it say so and are passed over.
+fn build_helm() -> String {
+    match helm::ensure(&mut |line| say(&format!("helm: {line}"))) {
+        Ok(program) => program.display().to_string(),
+        Err(error) => {
+            say(&format!("helm: {error}; what is compared with it is left out"));
+            String::new()
+        }
+    }
 }
 
 fn build_guests() -> Result<(), Failure> {

@@ -6,7 +6,7 @@ use pintle_chart::{RenderError, manifest};
 
 /// Helm's sentence, and our excerpt.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     text: String,
     /// Where it is, drawn; empty where there is nothing to draw.
     drawn: String,

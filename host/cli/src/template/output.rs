@@ -93,10 +93,11 @@ fn go_trim(text: &str) -> &str {
 fn pieces(manifest: &str) -> impl Iterator<Item = Piece<'_>> {
     const START: &str = "---\n# Source: ";
     let documents = manifest.strip_prefix(START).unwrap_or_default();
+    let documents = documents.strip_suffix('\n').unwrap_or(documents);
     let documents = documents.split("\n---\n# Source: ").filter(|document| !document.is_empty());
     documents.map(|document| {
         let (source, text) = document.split_once('\n').unwrap_or((document, ""));
-        Piece { source, text: text.strip_suffix('\n').unwrap_or(text) }
+        Piece { source, text }
     })
 }
 

@@ -108,7 +108,13 @@ pub(super) fn now() -> i64 {
 /// A name made by a template, which has all functions and no values.
 pub(super) fn name_from(template: &str) -> Result<String, Failure> {
     const NAME: &str = "name-template";
-    let failed = |error: pintle_template::Error| Failure::new(error.to_string());
+    // Helm gives Go's own sentence here, not the one it makes of those of charts.
+    let failed = |error: pintle_template::Error| match error.place() {
+        Some(place) if error.kind() == pintle_template::ErrorKind::Parse => {
+            Failure::new(format!("template: {}:{}: {}", place.file(), place.line(), error.message()))
+        }
+        _ => Failure::new(error.to_string()),
+    };
     let program =
         Program::parse(&[Source { name: Arc::from(NAME), text: Arc::from(template) }]).map_err(failed)?;
     let run = Run { seed: rand::random(), time: now(), ..Run::new(&NoCluster) };

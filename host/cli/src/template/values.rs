@@ -43,7 +43,7 @@ pub(super) fn read(args: &Args) -> Result<Values, Failure> {
         all = json(line, all)?;
     }
     let failed = |flag: &'static str| {
-        move |error: values::SetError| Failure::new(format!("failed parsing {flag} data: {error}"))
+        move |error: values::SetError| Failure::new(format!("failed parsing {flag} data: {}", in_go(&error)))
     };
     for line in set {
         values::set(line, &mut all).map_err(failed("--set"))?;
@@ -68,6 +68,16 @@ pub(super) fn read(args: &Args) -> Result<Values, Failure> {
         values::set_literal(line, &mut all).map_err(failed("--set-literal"))?;
     }
     Ok(all)
+}
+
+/// As Go says it where its words are not ours.
+fn in_go(error: &values::SetError) -> String {
+    match error {
+        values::SetError::Index(text) => {
+            format!("error parsing index: strconv.Atoi: parsing {text:?}: invalid syntax")
+        }
+        other => other.to_string(),
+    }
 }
 
 fn json(line: &str, mut all: Values) -> Result<Values, Failure> {
