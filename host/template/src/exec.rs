@@ -238,7 +238,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
 
     fn range(&mut self, dot: &Got, branch: &'p Branch, over: &Got) -> Exec<Flow> {
         let ran = if let Some(list) = as_list(&over.value) {
-            let interface = list.ty() == value::ListType::Any;
+            let interface = matches!(list.ty(), value::ListType::Any | value::ListType::Nil);
             self.range_items(branch, list.items().iter().cloned(), interface)?
         } else if let Some(map) = as_map(&over.value) {
             let interface = map.ty() != value::MapType::Strings;

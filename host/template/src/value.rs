@@ -56,6 +56,8 @@ pub enum ListType {
     /// `[]interface {}`
     #[default]
     Any,
+    /// A nil `[]interface {}`: without items, and `null` in JSON and YAML.
+    Nil,
     /// `[]string`
     Strings,
     /// `[]int`

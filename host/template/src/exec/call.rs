@@ -183,7 +183,8 @@ fn fits(value: &Value, param: Param) -> bool {
         Param::Float => value.is_number() && !value.is_integer(),
         Param::Bool => matches!(value.kind(), minijinja::value::ValueKind::Bool),
         Param::Map => as_map(value).is_some_and(|map| map.ty() != value::MapType::Strings),
-        Param::List => as_list(value).is_some_and(|list| list.ty() == value::ListType::Any),
+        Param::List => as_list(value)
+            .is_some_and(|list| matches!(list.ty(), value::ListType::Any | value::ListType::Nil)),
         Param::Object(name) => as_object(value).is_some_and(|object| object.type_name() == name),
     }
 }

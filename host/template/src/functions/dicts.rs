@@ -136,7 +136,11 @@ fn plain_map(value: &Value) -> Result<&crate::value::Map> {
 
 fn copy(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
     ctx.charge(1)?;
-    deep_copy(any(args, 0)?)
+    let value = any(args, 0)?;
+    if is_nil(value) {
+        return Err(FnError::new("reflect: call of reflect.Value.Type on zero Value"));
+    }
+    deep_copy(value)
 }
 
 fn merged(ctx: &mut Ctx<'_>, args: &[Value], overwrite: bool) -> Result {

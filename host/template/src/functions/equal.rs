@@ -5,8 +5,8 @@ use crate::value::number::{Number, number};
 use crate::value::object::GoObject;
 use crate::value::print::MAX_DEPTH;
 use crate::value::{
-    Entries, Value, as_byte_slice, as_list, as_map, as_object, as_string, is_nil, same_object, type_of,
-    typed_list, typed_map,
+    Entries, List, ListType, Value, as_byte_slice, as_list, as_map, as_object, as_string, is_nil,
+    same_object, type_of, typed_list, typed_map,
 };
 
 /// Whether two values have the same type and, all the way down, the same content.
@@ -31,6 +31,10 @@ fn equal_at(a: &Value, b: &Value, depth: usize) -> bool {
         return a.len() == b.len() && { pairs }.all(|((k, a), (l, b))| k == l && equal_at(a, b, depth + 1));
     }
     if let (Some(a), Some(b)) = (as_list(a), as_list(b)) {
+        let is_nil = |list: &List| list.ty() == ListType::Nil;
+        if is_nil(a) != is_nil(b) {
+            return false;
+        }
         let (a, b) = (a.items(), b.items());
         return a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal_at(a, b, depth + 1));
     }

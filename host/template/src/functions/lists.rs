@@ -72,13 +72,19 @@ fn last(_: &mut Ctx<'_>, args: &[Value]) -> Result {
 
 fn tail(_: &mut Ctx<'_>, args: &[Value]) -> Result {
     let items = list(any(args, 0)?, "Cannot find rest on type")?;
-    Ok(list_value(rest(&items, 1).to_vec()))
+    Ok(cut(&items, rest(&items, 1)))
+}
+
+/// The rest of a list. Of an empty one Go's library has a nil slice.
+fn cut(whole: &[Value], part: &[Value]) -> Value {
+    let ty = if whole.is_empty() { ListType::Nil } else { ListType::Any };
+    typed_list(part.to_vec(), ty)
 }
 
 fn initial(_: &mut Ctx<'_>, args: &[Value]) -> Result {
     let items = list(any(args, 0)?, "Cannot find initial on type")?;
     let initial = items.split_last().map_or(&[][..], |(_, initial)| initial);
-    Ok(list_value(initial.to_vec()))
+    Ok(cut(&items, initial))
 }
 
 fn reverse(_: &mut Ctx<'_>, args: &[Value]) -> Result {

@@ -71,6 +71,17 @@ fn words_change_case_as_sprig_does() {
 #[test]
 fn lists_and_maps_follow_go() {
     check(&[
+        // The rest of nothing is a nil slice in Go.
+        (r#"rest list | toJson"#, "null"),
+        (r#"initial list"#, "[]"),
+        (r#"toYaml (dict "a" (initial list))"#, "a: null"),
+        (r#"rest (list 1) | toJson"#, "[]"),
+        (r#"append (rest list) 1 | toJson"#, "[1]"),
+        (r#"deepEqual (rest list) list"#, "false"),
+        (r#"typeOf (rest list)"#, "[]interface {}"),
+    ]);
+    check_errors(&[("deepCopy nil", "reflect: call of reflect.Value.Type on zero Value")]);
+    check(&[
         (r#"uniq (list 1 1 "1" 1.0)"#, "[1 1 1]"),
         (r#"has 1 (list 1.0)"#, "false"),
         (r#"without (list "a" "b") "a""#, "[b]"),

@@ -7,8 +7,8 @@ use minijinja::value::{ObjectRepr, ValueKind};
 use crate::function::{Ctx, FnError, Param, Signature};
 use crate::value::number::{self, IntegerType, as_float, integer_type};
 use crate::value::{
-    Entries, MapType, Value, as_byte_slice, as_list, as_map, as_object, int64, is_string, list_value,
-    map_value, nil, type_of,
+    Entries, ListType, MapType, Value, as_byte_slice, as_list, as_map, as_object, int64, is_string,
+    list_value, map_value, nil, type_of,
 };
 
 /// Nesting at which a Jinja template's values end: minijinja compares and drops them by recursion.
@@ -80,7 +80,11 @@ pub(super) fn counted(ctx: &mut Ctx<'_>, value: Value) -> Result<Value, FnError>
         return Ok(value);
     }
     let known = is_ours(&value);
-    let value = golden(&value)?;
+    let value = match as_list(&value) {
+        // Go's nil slice is an empty list here.
+        Some(list) if list.ty() == ListType::Nil => list_value(Vec::new()),
+        _ => golden(&value)?,
+    };
     let items = as_list(&value).map_or(0, |list| list.items().len());
     if !known {
         ctx.check_items(items)?;
@@ -170,7 +174,7 @@ fn convert(value: Value, param: Param) -> Option<Value> {
             None => value.is_none().then_some(value),
         },
         Param::List => match as_list(&value) {
-            Some(list) if list.ty() == crate::value::ListType::Any => Some(value),
+            Some(list) if matches!(list.ty(), ListType::Any | ListType::Nil) => Some(value),
             Some(list) => Some(list_value(list.items().to_vec())),
             None => value.is_none().then_some(value),
         },

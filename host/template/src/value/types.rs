@@ -66,7 +66,7 @@ fn container_type(value: &Value) -> &'static str {
     }
     if let Some(list) = as_list(value) {
         return match list.ty() {
-            ListType::Any => "[]interface {}",
+            ListType::Any | ListType::Nil => "[]interface {}",
             ListType::Strings => "[]string",
             ListType::Ints => "[]int",
             ListType::Lists => "[][]interface {}",

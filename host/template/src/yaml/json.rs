@@ -13,7 +13,7 @@ use crate::value::float::{format_e, plain_form, shortest};
 use crate::value::number::{Number, number};
 use crate::value::object::{GoObject, Shape};
 use crate::value::print::{MAX_DEPTH, MAX_TEXT};
-use crate::value::{as_byte_slice, as_list, as_map, as_object, as_string};
+use crate::value::{ListType, as_byte_slice, as_list, as_map, as_object, as_string};
 
 /// A value JSON or YAML has no text for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -105,6 +105,9 @@ impl<'v> Node<'v> {
             return Ok(Self::Map(map.snapshot()));
         }
         if let Some(list) = as_list(value) {
+            if list.ty() == ListType::Nil {
+                return Ok(Self::Null);
+            }
             return Ok(Self::List(Cow::Borrowed(list.items())));
         }
         if let Some(bytes) = as_byte_slice(value) {
