@@ -24,6 +24,10 @@ mod lifecycle;
 mod quiet;
 #[path = "end_to_end/rights.rs"]
 mod rights;
+#[path = "end_to_end/sources.rs"]
+mod sources;
+#[path = "end_to_end/template.rs"]
+mod template;
 #[path = "end_to_end/values.rs"]
 mod values;
 #[path = "end_to_end/watch.rs"]

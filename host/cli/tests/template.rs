@@ -196,7 +196,13 @@ fn the_charts_of_this_project_render_as_helm_renders_them() {
     let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts");
     let mut cases = Vec::new();
     for entry in fs::read_dir(charts).unwrap() {
-        let chart = entry.unwrap().path().display().to_string();
+        let path = entry.unwrap().path();
+        // Helm knows nothing of Jinja.
+        let mut templates = fs::read_dir(path.join("templates")).unwrap();
+        if templates.any(|file| file.unwrap().path().extension().is_some_and(|ending| ending == "j2")) {
+            continue;
+        }
+        let chart = path.display().to_string();
         for flags in
             [&[][..], &["--include-crds", "--is-upgrade"], &["--kube-version", "1.31.4", "-n", "else"]]
         {

@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pintle_api::SpecialResource;
-use pintle_tests::{Stage, requests::told};
+use pintle_tests::{Stage, requests::told, stage::condition};
 use serde_json::{Value, json};
 
 const CHART: &str = "apiVersion: v2\nname: valued\nversion: 0.1.0\n";
@@ -53,6 +53,10 @@ fn is_blocked(word: &'static str) -> impl Fn(&SpecialResource) -> bool {
     move |owner| owner.status.as_ref().is_some_and(|status| status.blocked == word)
 }
 
+fn is_ready(owner: &SpecialResource) -> bool {
+    condition(owner, "Ready").as_deref() == Some("True")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn values_of_others_count_under_the_owners_and_wake_the_release() {
     let mut stage = Stage::new("values-from").await.unwrap();
@@ -75,8 +79,10 @@ async fn values_of_others_count_under_the_owners_and_wake_the_release() {
     let is_new =
         async |stage: &Stage| Ok(stage.read("ConfigMap", "shown").await?["data"]["text"] == "another");
     stage.eventually("the new value is applied", is_new).await.unwrap();
-    let ready = stage.wait_until_ready().await.unwrap();
-    assert_eq!(ready.status.unwrap().revision, Some(2), "other values are another revision");
+    let is_second = |owner: &SpecialResource| {
+        owner.status.as_ref().is_some_and(|status| status.revision == Some(2)) && is_ready(owner)
+    };
+    stage.wait_until("Ready with other values, which are another revision", is_second).await.unwrap();
 
     let mark = stage.mark().await.unwrap();
     stage.apply(source(&stage, "Secret", "hidden", "text: [s3cret\n")).await.unwrap();

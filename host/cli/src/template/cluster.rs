@@ -163,7 +163,10 @@ impl Lookup for Cluster {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let gvk = GroupVersionKind::gvk(group, version, kind);
         let Some((resource, capabilities)) = self.served.resolve_gvk(&gvk) else {
-            return Ok(go_value(&json!({})));
+            return Err(LookupError::Failed(format!(
+                "unable to get apiresource from unstructured: {api_version}, Kind={kind}: the server could not find \
+                 the requested resource"
+            )));
         };
         match self.runtime.block_on(self.look(&resource, &capabilities.scope, namespace, name)) {
             Ok(found) => Ok(go_value(&found)),
