@@ -72,10 +72,19 @@ pub fn main() -> ExitCode {
         Ok(Ending::Failed) => ExitCode::FAILURE,
         Ok(Ending::NotReadyInTime) => ExitCode::from(3),
         Err(err) => {
-            eprintln!("error: {err:#}");
+            eprintln!("error: {}", told(&err));
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error and its causes on one line; a cause that the text before it quotes already is not said twice.
+fn told(err: &anyhow::Error) -> String {
+    err.chain().fold(String::new(), |text, cause| match cause.to_string() {
+        cause if text.is_empty() => cause,
+        cause if text.contains(&cause) => text,
+        cause => format!("{text}: {cause}"),
+    })
 }
 
 /// What `pintle template` prints for these arguments, or why it prints nothing, in the words it would use.
@@ -95,6 +104,13 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
+
+    #[test]
+    fn a_cause_is_not_said_twice() {
+        let cause =
+            anyhow::anyhow!("no such file").context("could not read a: no such file").context("failed");
+        assert_eq!(told(&cause), "failed: could not read a: no such file");
+    }
 
     #[test]
     fn every_command_can_be_parsed() {
