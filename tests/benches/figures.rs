@@ -27,11 +27,14 @@ const SILENCE: u64 = 300;
 struct Operator(Child);
 
 impl Operator {
-    fn start(kubeconfig: &Path, plain: &str) -> Self {
+    /// `lease` is one nobody held: who follows a crash waits for the lease of who crashed.
+    fn start(kubeconfig: &Path, plain: &str, lease: &str) -> Self {
         let args =
             ["operator", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--leader-elect"];
+        let election = format!("--leader-election-id={lease}");
         let child = Command::new(std::env::current_exe().unwrap())
             .args(args)
+            .arg(election)
             .arg("--kubeconfig")
             .arg(kubeconfig)
             .args(["--plain-http-registry", plain, "--log-level=error"])
@@ -76,13 +79,13 @@ async fn measure() {
     let kubeconfig = prepare(&plane, folder.path()).await;
     let registry = plane.registry().unwrap();
 
-    let operator = Operator::start(&kubeconfig, &registry);
+    let operator = Operator::start(&kubeconfig, &registry, "idle");
     tokio::time::sleep(Duration::from_secs(10)).await;
     tell("operator without a custom resource, peak memory", operator.peak(), "MiB", "20");
     drop(operator);
 
     install_plugin(&plane).await;
-    let operator = Operator::start(&kubeconfig, &registry);
+    let operator = Operator::start(&kubeconfig, &registry, "busy");
     tokio::time::sleep(Duration::from_secs(5)).await;
     let mark = plane.audit().settled().await.unwrap();
     let seconds = make_ready(&plane).await;
