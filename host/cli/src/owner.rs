@@ -43,10 +43,24 @@ impl OwnerName {
             }
             (Scope::Namespaced, None) => Api::default_namespaced_with(client.clone(), &resource),
         };
-        let object = api.get(&self.name).await.with_context(|| {
-            let place = namespace.map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default();
-            format!("could not read {} {}{place}", resource.kind, self.name)
-        })?;
+        let place = namespace.map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default();
+        let object = match api.get_opt(&self.name).await {
+            Ok(Some(object)) => object,
+            Ok(None) => bail!(
+                "{} {} does not exist{place}; `kubectl get {} -A` lists those there are",
+                resource.kind,
+                self.name,
+                resource.plural
+            ),
+            // What the server said, without the rest of its answer.
+            Err(kube::Error::Api(said)) => {
+                bail!("could not read {} {}{place}: {}", resource.kind, self.name, said.message)
+            }
+            Err(err) => {
+                return Err(err)
+                    .with_context(|| format!("could not read {} {}{place}", resource.kind, self.name));
+            }
+        };
         serde_json::to_value(object).context("could not read the answer of the API server")
     }
 
