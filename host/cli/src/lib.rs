@@ -10,6 +10,7 @@ mod logging;
 mod operator;
 mod owner;
 mod plugin;
+mod progress;
 mod template;
 mod why;
 

@@ -2,12 +2,15 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use pintle_api::watch::WatchSpec;
 use pintle_operator::{Compiler, Options};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{Ending, logging};
+
+/// Variable with which operators before were limited to namespaces.
+const SCOPE: &str = "WATCH_NAMESPACE";
 
 /// Arguments of `pintle operator`.
 #[derive(Debug, clap::Args)]
@@ -143,6 +146,7 @@ fn options(args: Args) -> anyhow::Result<Options> {
         log_format: _,
         log_level: _,
     } = args;
+    refuse_scope(std::env::var(SCOPE).ok().as_deref())?;
     let reach = match kubeconfig {
         Some(path) => pintle_operator::Reach::File { path, context: None },
         None => pintle_operator::Reach::Infer,
@@ -168,6 +172,17 @@ pub(crate) fn compiler() -> Compiler {
     match std::env::current_exe() {
         Ok(program) => Compiler::Child { program, args: vec!["compile".into()] },
         Err(_) => Compiler::InProcess,
+    }
+}
+
+/// Namespaces that operators before were limited to. Serving all of them instead would surprise.
+fn refuse_scope(scope: Option<&str>) -> anyhow::Result<()> {
+    match scope.filter(|scope| !scope.trim().is_empty()) {
+        Some(scope) => bail!(
+            "{SCOPE}={scope} is not served: this operator serves every namespace its roles reach; unset the \
+             variable, and limit owners with --selector or with the selector of a Watch"
+        ),
+        None => Ok(()),
     }
 }
 
@@ -226,7 +241,25 @@ fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
     use super::*;
+
+    #[test]
+    fn a_limit_to_namespaces_is_refused_by_name() {
+        assert!(refuse_scope(None).is_ok() && refuse_scope(Some("")).is_ok());
+        let refused = refuse_scope(Some("a,b")).unwrap_err().to_string();
+        assert!(refused.starts_with("WATCH_NAMESPACE=a,b is not served"), "{refused}");
+    }
+
+    #[test]
+    fn periods_are_sums_of_hours_minutes_and_seconds() {
+        assert_eq!(parse_period("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(parse_period("90s"), Ok(Duration::from_secs(90)));
+        for wrong in ["", "0s", "soon", "10", "5d", "99999999999999999999h"] {
+            let said = parse_period(wrong).unwrap_err();
+            assert!(said.contains("write 90s, 10m or 1h"), "{said}");
+        }
+    }
 
     #[test]
     fn addresses_are_read_as_other_operators_write_them() {

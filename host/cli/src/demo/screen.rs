@@ -1,12 +1,10 @@
 //! Progress: a moving line on a terminal, plain lines elsewhere, nothing where JSON is wanted.
 
-use std::{
-    io::IsTerminal as _,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::{Mutex, PoisonError};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
+
+use crate::progress::spinner;
 
 /// Where progress is shown.
 pub(super) struct Screen {
@@ -20,16 +18,7 @@ pub(super) struct Screen {
 impl Screen {
     /// Silent where one JSON document is all that is wanted.
     pub(super) fn new(is_silent: bool) -> Self {
-        let is_terminal = std::io::stderr().is_terminal() && !is_silent;
-        let bar = is_terminal.then(|| {
-            let bar = ProgressBar::new_spinner();
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]") {
-                bar.set_style(style);
-            }
-            bar.enable_steady_tick(Duration::from_millis(120));
-            bar
-        });
-        Self { bar, is_silent, last_detail: Mutex::new(String::new()) }
+        Self { bar: spinner(is_silent), is_silent, last_detail: Mutex::new(String::new()) }
     }
 
     /// A new part of the work.

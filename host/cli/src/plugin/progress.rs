@@ -1,8 +1,8 @@
 //! Progress of long work: a moving line on a terminal, plain lines elsewhere, nothing beside JSON.
 
-use std::{io::IsTerminal as _, time::Duration};
+use indicatif::ProgressBar;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::progress::spinner;
 
 /// Where progress is shown.
 pub(super) struct Progress {
@@ -13,16 +13,7 @@ pub(super) struct Progress {
 impl Progress {
     /// Silent where one JSON document is all that is wanted.
     pub(super) fn new(is_silent: bool) -> Self {
-        let is_terminal = std::io::stderr().is_terminal() && !is_silent;
-        let bar = is_terminal.then(|| {
-            let bar = ProgressBar::new_spinner();
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]") {
-                bar.set_style(style);
-            }
-            bar.enable_steady_tick(Duration::from_millis(120));
-            bar
-        });
-        Self { bar, is_silent }
+        Self { bar: spinner(is_silent), is_silent }
     }
 
     /// What is done now.

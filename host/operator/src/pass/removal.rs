@@ -44,8 +44,11 @@ pub(super) async fn run(ctx: &Context, key: &Key, front: &Front) -> Option<Durat
             return [told, again].into_iter().flatten().min();
         }
         if progress.memory.differs_for_good(&saved) {
-            // In a namespace that is going nothing can be stored, and no hook is begun there.
-            remember(ctx, front, &progress.memory).await;
+            // A hook whose begin is not stored might run twice. In a namespace that is going, where nothing
+            // can be stored, none is begun.
+            if !remember(ctx, front, &progress.memory).await {
+                return Some(pause(ctx.ledger.count_try(key, true)));
+            }
             saved = progress.memory.clone();
         }
         apply::run(ctx, &caller(ctx, key, front, now), steps, &mut progress).await;
