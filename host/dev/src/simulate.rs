@@ -3,6 +3,7 @@
 mod build_run;
 mod builds;
 mod images;
+pub mod kmm;
 mod logs;
 mod pods;
 
