@@ -71,9 +71,10 @@ struct Controller {
 }
 
 /// Something that changed.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Change {
     Module(Event<DynamicObject>),
-    Node(Box<Event<Node>>),
+    Node(Event<Node>),
 }
 
 // === impl Kmm ===
@@ -182,8 +183,7 @@ impl Controller {
         let nodes = Api::<Node>::all(self.client.clone());
         let events = futures::stream::select(
             watcher(modules, watcher::Config::default()).map(|event| event.map(Change::Module)),
-            watcher(nodes, watcher::Config::default())
-                .map(|event| event.map(|event| Change::Node(Box::new(event)))),
+            watcher(nodes, watcher::Config::default()).map(|event| event.map(Change::Node)),
         );
         pin_mut!(events);
         while let Some(event) = events.next().await {
@@ -204,7 +204,7 @@ impl Controller {
     fn note(&mut self, change: Change) {
         match change {
             Change::Module(event) => self.note_module(event),
-            Change::Node(event) => match *event {
+            Change::Node(event) => match event {
                 Event::Apply(node) | Event::InitApply(node) => {
                     self.nodes.insert(node.name_any(), node);
                 }
