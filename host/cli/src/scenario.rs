@@ -36,6 +36,7 @@ const DEPLOY: [&str; 5] = [
     include_str!("../../../deploy/base/rbac.yaml"),
     include_str!("../../../deploy/base/rbac-simple-kmod.yaml"),
     include_str!("../../../deploy/base/rbac-memcached.yaml"),
+    include_str!("../../../deploy/base/rbac-ptemplate.yaml"),
 ];
 /// The example's objects, as the README has them.
 const PLUGIN: &str = include_str!("../../../deploy/example/plugin.yaml");
