@@ -30,7 +30,7 @@ pub const ACCOUNT: &str = "pintle";
 const SERVED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What `kubectl apply -k deploy/base` applies, without the Deployment: here the operator is a process.
-const DEPLOY: [&str; 5] = [
+const DEPLOY: [&str; 6] = [
     include_str!("../../../deploy/base/namespace.yaml"),
     include_str!("../../../deploy/base/crds.yaml"),
     include_str!("../../../deploy/base/rbac.yaml"),
