@@ -81,8 +81,7 @@ enum Change {
 
 impl Kmm {
     /// Starts the simulator on a cluster that serves its kind; see [`install`].
-    #[must_use]
-    pub fn start(client: Client, usual: Duration) -> Self {
+    pub(super) fn start(client: Client, usual: Duration) -> Self {
         let rules = Arc::new(Rules { usual, rules: Mutex::default() });
         let controller = Controller {
             client,
@@ -127,7 +126,7 @@ pub fn resource() -> ApiResource {
 ///
 /// # Errors
 /// The API server refuses it.
-pub async fn install(client: &Client) -> Result<(), kube::Error> {
+pub(super) async fn install(client: &Client) -> Result<(), kube::Error> {
     let (definition, kinds) = (definition(), Api::<CustomResourceDefinition>::all(client.clone()));
     let how = PatchParams::apply("pintle-dev").force();
     kinds.patch(NAME, &how, &Patch::Apply(&definition)).await?;

@@ -6,10 +6,10 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use pintle_dev::nodes::{self, NodeSpec};
-use pintle_dev::simulate::kmm::{self, Kmm, Loading};
+use pintle_dev::simulate::kmm::{self, Loading};
 use serde_json::{Value, json};
 
-use crate::support::{eventually, namespace};
+use crate::support::{eventually, namespace, plane};
 
 fn modules(client: &Client) -> Api<DynamicObject> {
     Api::namespaced_with(client.clone(), "kmm", &kmm::resource())
@@ -47,8 +47,7 @@ async fn label(client: &Client, node: &str, end: &str) -> Option<String> {
 #[tokio::test]
 async fn a_module_is_loaded_where_a_mapping_fits_and_goes_when_no_node_has_it() {
     let client = namespace("kmm").await;
-    kmm::install(&client).await.unwrap();
-    let simulator = Kmm::start(client.clone(), Duration::from_millis(50));
+    let simulator = plane().simulators().unwrap().kmm().await.unwrap();
     simulator.rule(|facts| {
         let devices = (facts.version == "2").then(|| ("example.com/char".to_owned(), 5));
         (facts.namespace == "kmm").then_some(Loading { after: Some(Duration::from_millis(20)), devices })
