@@ -26,7 +26,7 @@ pub use decide::decide;
 pub use dress::{Dress, DressError, Flavor, IN_STATE, dress};
 pub use gate::{Gate, GateError, Term, parse_gate, parse_wait};
 pub use hook::{Hook, HookPhase, HookRun, word};
-pub use memory::{Demand, Known, Memory, Pass, SCHEMA};
+pub use memory::{Demand, Known, Memory, Pass, SCHEMA, Saved};
 pub use outcome::{Apply, ApplyMode, Call, CallAnswer, CallKey, Delete, Plan, StateView, Step};
 pub use pool::{Pool, Pools, affinity_suffix, fnv1a};
 pub use ready::{has_rule, judge};
