@@ -28,6 +28,8 @@ mod ptemplate;
 mod quiet;
 #[path = "end_to_end/rights.rs"]
 mod rights;
+#[path = "end_to_end/scenarios.rs"]
+mod scenarios;
 #[path = "end_to_end/sources.rs"]
 mod sources;
 #[path = "end_to_end/template.rs"]

@@ -57,7 +57,11 @@ const KINDS: [(&str, &str, MakeKey); 5] = [
 #[must_use]
 pub fn masks() -> Masks {
     Masks::default()
-        .with("", "Node", Mask::fields(["/spec/taints", "/spec/unschedulable", "/status/nodeInfo"]))
+        .with(
+            "",
+            "Node",
+            Mask::fields(["/spec/taints", "/spec/unschedulable", "/status/nodeInfo", "/status/allocatable"]),
+        )
         .with(
             "",
             "Pod",
