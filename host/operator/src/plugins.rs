@@ -12,7 +12,7 @@ use pintle_plugin::{Breakers, Engine, Plugin};
 use pintle_source::artifact::Registries;
 
 pub(crate) use call::{Caller, LOADING};
-pub(crate) use controller::reconcile;
+pub(crate) use controller::{Shelf, reconcile};
 
 /// The plugins of this process.
 pub(crate) struct Plugins {

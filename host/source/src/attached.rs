@@ -1,6 +1,6 @@
 //! What a registry holds beside a plugin: manifests of their own, found by reference or by a tag.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 const IMAGE_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 
 /// An artifact that is about a plugin: a manifest with its blobs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Attached {
     /// The tag it is found by; none where the registry lists what refers to the plugin.
     pub(crate) tag: Option<String>,
@@ -83,13 +83,12 @@ impl Attached {
 
     /// The artifact under the tag of older signatures: those before, and one more.
     pub(crate) fn signatures(plugin: &Bundle, before: Option<&Self>, layer: Layer) -> Self {
-        let old = before.map(|before| (before.read().layers, before.blobs.as_slice()));
-        let (old, blobs) = old.unwrap_or_default();
-        let old = old.into_iter().filter(|old| blobs.iter().any(|blob| digest(blob) == old.digest));
-        let mut layers: Vec<Value> = old.map(|old| json!(old)).collect();
-        let mut blobs: Vec<_> = blobs.to_vec();
-        layers.push(layer.descriptor());
-        blobs.push(layer.bytes);
+        let old = before.map(Self::read).unwrap_or_default().layers;
+        let find =
+            |layer: &Descriptor| before?.blobs.iter().find(|blob| digest(blob) == layer.digest).cloned();
+        let old = old.into_iter().filter_map(|layer| find(&layer).map(|blob| (json!(layer), blob)));
+        let new = std::iter::once((layer.descriptor(), layer.bytes));
+        let (layers, blobs): (Vec<Value>, Vec<Vec<u8>>) = old.chain(new).unzip();
         let digests: Vec<_> = layers.iter().map(|layer| layer["digest"].clone()).collect();
         let history = vec![json!({"created": "0001-01-01T00:00:00Z"}); layers.len()];
         let config = json!({"architecture": "", "created": "0001-01-01T00:00:00Z", "history": history, "os": "",
@@ -98,7 +97,7 @@ impl Attached {
         let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST,
             "config": {"mediaType": IMAGE_CONFIG, "digest": digest(&config), "size": config.len()},
             "layers": layers});
-        blobs.push(config);
+        let blobs = std::iter::once(config).chain(blobs).collect();
         let tag = Some(signature_tag(&plugin.digest()));
         Self { tag, manifest: manifest.to_string().into_bytes(), blobs }
     }
@@ -143,5 +142,14 @@ impl Attached {
 
     pub(crate) fn read(&self) -> Manifest {
         serde_json::from_slice(&self.manifest).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Attached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attached")
+            .field("tag", &self.tag)
+            .field("digest", &self.digest())
+            .finish_non_exhaustive()
     }
 }

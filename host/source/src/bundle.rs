@@ -6,7 +6,7 @@
 
 mod layout;
 
-use std::{collections::BTreeMap, io};
+use std::{collections::BTreeMap, fmt, io};
 
 use oci_distribution::errors::OciDistributionError;
 use serde_json::json;
@@ -21,8 +21,8 @@ use crate::{
 pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 /// Media type of the document that lists what a component exports and imports.
 const CONFIG: &str = "application/vnd.wasm.config.v0+json";
-/// A plugin's manifest, config and component, as a registry stores them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A plugin's manifest, config and component, as a registry stores them, with its signatures.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Bundle {
     manifest: Vec<u8>,
     config: Vec<u8>,
@@ -159,5 +159,15 @@ impl Bundle {
 
     pub(crate) fn config(&self) -> &[u8] {
         &self.config
+    }
+}
+
+impl fmt::Debug for Bundle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bundle")
+            .field("digest", &self.digest())
+            .field("bytes", &self.component.len())
+            .field("attached", &self.attached)
+            .finish_non_exhaustive()
     }
 }

@@ -26,12 +26,15 @@ mod registry;
 mod remote;
 mod repository;
 mod settings;
+mod store;
 mod transport;
 
 pub use access::{Access, Credentials, Tls};
 pub use charts::{Found, Online, Outcome, Request, Sources, download};
 pub use error::Error;
 pub use pack::{PackError, Packed, index, pack};
+pub use pintle_chart::digest_of;
 pub use remote::RemoteError;
 pub use settings::{Settings, SettingsError, read_settings};
+pub use store::Store;
 pub use transport::Limits;
