@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::error_text::one_line;
 pub(crate) use call::{About, Caller, LOADING};
-pub(crate) use controller::reconcile;
+pub(crate) use controller::{Shelf, reconcile};
 pub(crate) use schemas::Schemas;
 
 /// The plugins of this process.
