@@ -15,6 +15,7 @@ mod replay;
 mod report;
 mod run;
 mod section;
+mod templates;
 mod transfer;
 
 use anyhow::Context as _;

@@ -1,4 +1,4 @@
-// The logic on the machine of its author: tests/run.sh
+// The logic on the machine of its author: sh tests/run.sh
 
 #include <stdio.h>
 #include <string.h>
