@@ -71,6 +71,7 @@ struct Parts {
     grants: Arc<str>,
     granted_lines: Vec<String>,
     config: Arc<str>,
+    spec: PluginSpec,
     binding: Hash,
     limits: CallLimits,
     calls: Slots,
@@ -189,6 +190,19 @@ impl Plugin {
     #[must_use]
     pub fn known_reason<'a>(&self, reason: &'a str) -> &'a str {
         if self.0.manifest.reasons.iter().any(|known| known == reason) { reason } else { "Other" }
+    }
+
+    /// The Plugin object that it is bound to.
+    #[must_use]
+    pub fn spec(&self) -> &PluginSpec {
+        &self.0.spec
+    }
+
+    /// `sha256:…` of the component itself.
+    #[must_use]
+    pub fn component_digest(&self) -> String {
+        let digits = self.0.code.digest.iter().map(|byte| format!("{byte:02x}"));
+        format!("sha256:{}", digits.collect::<String>())
     }
 
     /// Where its machine code came from.
