@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     context::{Context, Key},
+    images::{self, ReleaseFacts},
     ledger::{Keeping, Marks},
     metrics::CallLabels,
 };
@@ -141,7 +142,10 @@ impl Caller<'_> {
     /// Marks of what a question is about; its reads are compared one by one. What the plugin keeps itself
     /// is not among them: an answer that keeps something would ask for itself again.
     fn marks(&self, named: &Named, about: About) -> Marks {
-        let generation = self.ctx.plugins.find(&named.name).map(|loaded| loaded.generation);
+        let loaded = self.ctx.plugins.find(&named.name);
+        let digest = |plugin: Plugin| plugin.digest().to_owned();
+        let generation =
+            loaded.map(|loaded| (loaded.generation, loaded.plugin.ok().map(digest).unwrap_or_default()));
         let config = named.config.as_ref().map(|config| Value::Object(config.clone()).to_string());
         let text = format!("{generation:?}|{config:?}|{}|{}", self.release.revision, self.values);
         Marks { operation: pintle_plan::fnv1a(text.as_bytes()), inputs: about.mark }
@@ -184,15 +188,20 @@ impl Caller<'_> {
             rounds += 1;
             match &result.outcome {
                 Outcome::NeedsFacts(reads) if rounds < ROUNDS => {
-                    self.ctx.caches.fetch(reads, &self.key.holder()).await;
+                    let reads = images::reads_within(reads, &self.release.namespace);
+                    self.ctx.caches.fetch(&reads, &self.key.holder()).await;
                 }
-                _ => return result,
+                _ => {
+                    let record = images::record_within(&result.record, &self.release.namespace);
+                    return CallResult { record, ..result };
+                }
             }
         }
     }
 
     fn input(&self, question: &Question, about: About) -> pintle_plugin::Call {
-        let facts: Arc<dyn Facts> = Arc::clone(&self.ctx.caches) as Arc<dyn Facts>;
+        let caches = Arc::clone(&self.ctx.caches);
+        let facts = Arc::new(ReleaseFacts { caches, namespace: self.release.namespace.clone() });
         let key = &question.key;
         pintle_plugin::Call {
             facts,
