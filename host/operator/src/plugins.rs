@@ -1,6 +1,7 @@
 //! Plugins: pulled, loaded, told how they are, and called.
 
 pub(crate) mod call;
+pub(crate) mod component;
 mod controller;
 pub(crate) mod question;
 pub(crate) mod said;

@@ -231,6 +231,7 @@ async fn work(ctx: Arc<Context>) {
         let again = match &key {
             Key::Owner(owner) => pass::reconcile(&ctx, owner).await,
             Key::Plugin(name) => plugins::reconcile(&ctx, name).await,
+            Key::Component(reference) => plugins::component::reconcile(&ctx, reference).await,
             Key::Watch(name) => watches::reconcile(&ctx, name).await,
             Key::NotServed(object) => tell_not_served(&ctx, &key, object).await,
         };

@@ -157,9 +157,19 @@ fn split_call(term: &str) -> Result<(&str, Option<&str>), GateError> {
             None => return Err(syntax(term, "the closing parenthesis is missing")),
         },
     };
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    let is_reference = name.starts_with("oci://");
+    let fits = |c: char| {
+        let is_of_reference = c.is_ascii_uppercase() || matches!(c, '/' | ':' | '@' | '_');
+        c.is_ascii_lowercase()
+            || c.is_ascii_digit()
+            || matches!(c, '-' | '.')
+            || (is_reference && is_of_reference)
+    };
     if name.is_empty() || !name.chars().all(fits) {
-        return Err(syntax(term, "a term is builtin, logs(\"…\"), none, or the name of a Plugin"));
+        return Err(syntax(
+            term,
+            "a term is builtin, logs(\"…\"), none, the name of a Plugin, or oci://…@sha256:…",
+        ));
     }
     Ok((name, inside))
 }
@@ -243,6 +253,10 @@ mod tests {
             ("builtin(emptyIsReady=false)", "builtin/false"),
             ("none", ""),
             (r#"logs("a && b")"#, "logs/a && b"),
+            (
+                "oci://r.example:5000/v/p@sha256:0a && builtin",
+                "oci://r.example:5000/v/p@sha256:0a{} AND builtin/true",
+            ),
             (r#"p(lines=3, text="x, \" y", on=true)"#, r#"p{"lines":3,"on":true,"text":"x, \" y"}"#),
         ] {
             assert_eq!(show(text), expected, "{text}");

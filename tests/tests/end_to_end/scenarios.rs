@@ -3,6 +3,8 @@
 
 #[path = "scenarios/play.rs"]
 mod play;
+#[path = "scenarios/policy.rs"]
+mod policy;
 #[path = "scenarios/pools.rs"]
 mod pools;
 #[path = "scenarios/readiness.rs"]

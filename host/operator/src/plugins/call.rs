@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    Loaded, Named, Unready,
+    Loaded, Named, Unready, component,
     question::{Answered, Check, Function, NoAnswer, Question, Reply},
 };
 use crate::{
@@ -113,6 +113,11 @@ impl Caller<'_> {
                 self.ctx.plugins.configured(&plugin, generation, named, spec).await.map_err(not_ready)
             }
             Some(Loaded { plugin: Err(unready), .. }) => Err(not_ready(unready)),
+            None if component::is_reference(name) => {
+                self.ctx.queue.wake(Key::Component(name.clone()));
+                let message = format!("{name} is being pulled and compiled");
+                Err(NoAnswer::of(Verdict::pending(blocker(LOADING, message))))
+            }
             None => {
                 let (reason, message) = self.why_not_there(name);
                 Err(NoAnswer::of(Verdict::pending(blocker(reason, message))))
