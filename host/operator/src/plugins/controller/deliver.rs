@@ -217,11 +217,15 @@ fn verify(plugin: &Bundle, wanted: Option<&Wanted>) -> Result<Vec<Signer>, Verif
 }
 
 fn not_pinned(image: &str) -> Unready {
+    let names = match image.starts_with("oci://") {
+        true => "a tag, and what a tag means may change",
+        false => "no digest, and what is there may change",
+    };
     Unready {
         reason: "NotPinned".to_owned(),
         message: format!(
-            "`{image}` names no digest, and what it means may change; write …@sha256:…, name under spec.verify who \
-             signs it, or run the operator with --allow-unsigned"
+            "`{image}` names {names}; name under spec.verify who signs it, write …@sha256:…, or run the operator with \
+             --allow-unsigned"
         ),
         may_pass: false,
     }
