@@ -20,6 +20,10 @@ struct World {
     answers: Answers,
     pools: Pools,
     hooks: Vec<crate::Hook>,
+    around: Vec<crate::Reference>,
+    /// What plugins around states say, by plugin and moment; without an entry they go.
+    told: BTreeMap<(String, crate::Moment), crate::Told>,
+    asked: Vec<crate::Ask>,
     now: Timestamp,
     writes: Vec<String>,
 }
@@ -79,6 +83,7 @@ impl World {
             release: &release,
             states,
             hooks: &self.hooks,
+            around: &self.around,
             pools: &self.pools,
             memory: &self.memory,
             answers: &self.answers,
