@@ -17,7 +17,7 @@ pub use pintle_api::{plugin::ActionVerb as ActVerb, watch::MissingPolicy};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use self::record::{Around, DeedRun, Done, Kept, Owned, SiteMemory};
+pub use self::record::{Around, DeedRun, Done, Owned, SiteMemory};
 pub(crate) use self::{
     declared::{declare, of_release, of_state},
     visit::{Course, Visitor},
@@ -34,6 +34,9 @@ pub struct Site {
     pub role: Role,
     /// Name of the Plugin.
     pub plugin: String,
+    /// Config over that of the Plugin, as JSON text; empty where a Watch gives none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub config: String,
     /// Its arguments as JSON text with sorted keys.
     pub args: String,
     /// Name of the state; empty for the whole release.
@@ -69,6 +72,8 @@ pub enum Moment {
 pub struct Reference {
     /// Which, with what arguments.
     pub named: Named,
+    /// Config over that of the Plugin, as JSON text; empty where a Watch gives none.
+    pub config: String,
     /// What becomes of a deletion when it is not there.
     pub missing: Option<MissingPolicy>,
 }
@@ -97,8 +102,6 @@ pub struct Ask {
     pub rendered: Vec<Arc<Object>>,
     /// Its own objects as they are in the cluster.
     pub applied: Vec<Held>,
-    /// What it kept.
-    pub saved: Option<Value>,
     /// Seconds since the state was entered.
     pub elapsed_seconds: i64,
 }
@@ -138,8 +141,6 @@ pub struct Told {
     pub want: Option<Vec<Wanted>>,
     /// What shall be done, once for each key.
     pub deeds: Vec<Deed>,
-    /// What it keeps from now on.
-    pub save: SaveChange,
     /// Ask again after this long at the latest; absent: on events alone.
     pub recheck: Option<Duration>,
     /// It could not be called, since its Plugin is not there or not ready.
@@ -179,18 +180,6 @@ pub struct Deed {
     pub target: ObjectRef,
     /// How.
     pub arguments: Map<String, Value>,
-}
-
-/// What becomes of what a plugin keeps.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum SaveChange {
-    /// It stays.
-    #[default]
-    Keep,
-    /// It is forgotten.
-    Clear,
-    /// It is replaced.
-    Set(Kept),
 }
 
 /// Fields to set on an object that others own.
@@ -234,7 +223,7 @@ impl Site {
     /// Field manager of parts that this site sets; it begins with ours, so that the caches keep its fields.
     #[must_use]
     pub fn manager(&self, owner_uid: &str) -> String {
-        let Self { role, plugin, args, state, pool } = self;
+        let Self { role, plugin, config: _, args, state, pool } = self;
         let whole = format!("{owner_uid}|{role:?}|{plugin}|{args}|{state}|{pool}");
         let short: String = plugin.chars().take(40).collect();
         format!("{}-{short}-{:x}", pintle_api::names::MANAGER, fnv1a(whole.as_bytes()))

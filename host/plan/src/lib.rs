@@ -24,15 +24,15 @@ mod runtime;
 mod state;
 
 pub use around::{
-    Act, ActVerb, Around, Ask, AskKey, Declared, Deed, DeedRun, Done, Held, Kept, MissingPolicy, Moment, Owned, Part, Reference,
-    Role, SaveChange, Site, SiteMemory, Tell, Told, ToldOutcome, Wanted,
+    Act, ActVerb, Around, Ask, AskKey, Declared, Deed, DeedRun, Done, Held, MissingPolicy, Moment, Owned, Part, Reference, Role, Site,
+    SiteMemory, Tell, Told, ToldOutcome, Wanted,
 };
 pub use compare::{fields_mark, rendered_mark};
 pub use decide::decide;
 pub use dress::{Dress, DressError, Flavor, IN_STATE, dress, dress_own};
 pub use gate::{Gate, GateError, Named, Term, parse_gate, parse_plugins, parse_wait};
 pub use hook::{Hook, HookPhase, HookRun, word};
-pub use memory::{Demand, Known, Memory, Pass, SCHEMA};
+pub use memory::{Demand, Known, Memory, Pass, SCHEMA, Saved};
 pub use outcome::{Apply, ApplyMode, Call, CallAnswer, CallKey, Delete, Plan, StateView, Step};
 pub use pool::{Pool, Pools, affinity_suffix, fnv1a};
 pub use ready::{has_rule, judge};

@@ -5,15 +5,15 @@ use std::time::Duration;
 use pintle_api::{Blocker, Verdict};
 
 use crate::{
-    Input, Memory, Named, Plan, Step,
+    Input, Memory, Named, Plan, Reference, Step,
     around::{Course, Declared, Done, Moment, Role, Site, Visitor},
     decide::view_of,
 };
 
 /// Decides what the owner of a reconciler needs next.
 #[must_use]
-pub fn decide_reconciling(input: &Input<'_>, named: &Named) -> Plan {
-    let (site, mut memory) = (site_of(named), input.memory.clone());
+pub fn decide_reconciling(input: &Input<'_>, reference: &Reference) -> Plan {
+    let (site, mut memory) = (site_of(reference), input.memory.clone());
     let revision = memory.revision;
     memory.around.done.retain(|done| done.revision == revision);
     let is_steady = memory.around.done(revision, false, &site, Moment::Waiting).is_some();
@@ -37,8 +37,8 @@ pub fn decide_reconciling(input: &Input<'_>, named: &Named) -> Plan {
 /// Decides what the owner of a reconciler needs next on its way out: what its plugin still wants stays until it
 /// wants nothing more, and everything is gone before the owner is let go. By force nobody is asked.
 #[must_use]
-pub fn decide_finalizing(input: &Input<'_>, named: &Named) -> Plan {
-    let (site, mut memory) = (site_of(named), input.memory.clone());
+pub fn decide_finalizing(input: &Input<'_>, reference: &Reference) -> Plan {
+    let (site, mut memory) = (site_of(reference), input.memory.clone());
     let declared = Declared { site: site.clone(), pre: false, post: true, missing: None };
     memory.around.declared = vec![declared];
     let mut run = Run::new(input, memory, true, false);
@@ -55,9 +55,9 @@ pub fn decide_finalizing(input: &Input<'_>, named: &Named) -> Plan {
     Plan { is_gone, ..run.finish(&site.plugin, course) }
 }
 
-fn site_of(named: &Named) -> Site {
-    let Named { plugin, args } = named.clone();
-    Site { role: Role::Reconciler, plugin, args, state: String::new(), pool: String::new() }
+fn site_of(reference: &Reference) -> Site {
+    let Reference { named: Named { plugin, args }, config, .. } = reference.clone();
+    Site { role: Role::Reconciler, plugin, config, args, state: String::new(), pool: String::new() }
 }
 
 struct Run<'a> {

@@ -161,6 +161,7 @@ impl Settling<'_> {
             operation: if revision > 1 { Operation::Upgrade } else { Operation::Install },
             own: Arc::new(objects.all().map(|rendered| rendered.object.reference()).collect()),
             values: Arc::new(Value::Object(self.front.user_values())),
+            saved: Arc::new(self.progress.memory.saved.clone()),
             now,
         };
         let begun = tokio::time::Instant::now();
@@ -183,6 +184,7 @@ impl Settling<'_> {
             revision: self.progress.memory.revision,
             tries,
             is_removal: false,
+            said: &self.progress.said,
         };
         let told = report::run(self.ctx, self.key, self.front, &outcome).await;
         let result = match plan.verdict {

@@ -47,8 +47,8 @@ fn add(declared: &mut Vec<Declared>, site: Site, is_pre: bool) {
 /// Plugins that are called around the whole release, in order, each once.
 pub(crate) fn of_release(references: &[Reference]) -> Vec<Declared> {
     let mut declared = Vec::<Declared>::new();
-    for Reference { named, missing } in references {
-        let site = site(named.clone(), "", "");
+    for Reference { named, config, missing } in references {
+        let site = Site { config: config.clone(), ..site(named.clone(), "", "") };
         if declared.iter().all(|other| other.site != site) {
             declared.push(Declared { site, pre: true, post: true, missing: *missing });
         }
@@ -58,7 +58,8 @@ pub(crate) fn of_release(references: &[Reference]) -> Vec<Declared> {
 
 fn site(named: Named, state: &str, pool: &str) -> Site {
     let Named { plugin, args } = named;
-    Site { role: Role::Hook, plugin, args, state: state.to_owned(), pool: pool.to_owned() }
+    let (config, state, pool) = (String::new(), state.to_owned(), pool.to_owned());
+    Site { role: Role::Hook, plugin, config, args, state, pool }
 }
 
 /// Every site of the release; nothing when a part of it cannot be rendered or read, since then nobody knows.

@@ -10,14 +10,14 @@ use super::{Declared, Deed, Moment, Site, Wanted};
 /// taken to mean a new one.
 const DEEDS: usize = 1_000;
 
-/// What plugins that are called around states have begun, own and keep.
+/// What plugins that are called around states have begun and own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Around {
     /// The sites of the release: on the way out the chart may not be there any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declared: Vec<Declared>,
-    /// What each site owns, does and keeps, in their order.
+    /// What each site owns and does, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<SiteMemory>,
     /// Moments that are over.
@@ -28,7 +28,7 @@ pub struct Around {
     pub going: Vec<String>,
 }
 
-/// What one site owns, does and keeps.
+/// What one site owns and does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SiteMemory {
@@ -40,22 +40,9 @@ pub struct SiteMemory {
     /// What was done for it, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deeds: Vec<DeedRun>,
-    /// What it keeps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub saved: Option<Kept>,
     /// Since when its plugin could not be called on the way out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent_since: Option<Timestamp>,
-}
-
-/// What a plugin keeps from call to call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
-    /// Version of the plugin that wrote it.
-    #[serde(default)]
-    pub version: String,
-    /// Its value.
-    pub value: Value,
 }
 
 /// An object of a plugin's own.
@@ -134,7 +121,7 @@ impl Around {
         *self == Self::default()
     }
 
-    /// What a site owns, does and keeps.
+    /// What a site owns and does.
     #[must_use]
     pub fn site(&self, site: &Site) -> Option<&SiteMemory> {
         self.sites.iter().find(|memory| memory.site == *site)
@@ -148,7 +135,6 @@ impl Around {
                 site: site.clone(),
                 owned: Vec::new(),
                 deeds: Vec::new(),
-                saved: None,
                 absent_since: None,
             },
         }
@@ -189,8 +175,8 @@ impl Around {
 
 impl SiteMemory {
     fn is_empty(&self) -> bool {
-        let Self { site: _, owned, deeds, saved, absent_since } = self;
-        owned.is_empty() && deeds.is_empty() && saved.is_none() && absent_since.is_none()
+        let Self { site: _, owned, deeds, absent_since } = self;
+        owned.is_empty() && deeds.is_empty() && absent_since.is_none()
     }
 
     pub(super) fn has_deed(&self, key: &str) -> bool {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use pintle_api::{Object, Verdict};
 
 use super::{
-    Around, Ask, AskKey, Done, Moment, Role, SaveChange, Site, SiteMemory, Tell, Told, ToldOutcome, Wanted,
+    Around, Ask, AskKey, Done, Moment, Role, Site, SiteMemory, Tell, Told, ToldOutcome, Wanted,
     carry::Carried,
     objects::{is_kept, mark_of},
 };
@@ -81,7 +81,6 @@ impl Visitor<'_, '_> {
         if let Some(told) = self.input.answers.told.get(&key) {
             return Some(told.clone());
         }
-        let saved = memory.and_then(|memory| memory.saved.as_ref()).map(|kept| kept.value.clone());
         let before = self.input.before.iter().find(|before| before.name == site.state);
         let since = before.and_then(|before| before.since);
         let elapsed_seconds = since.map_or(0, |since| self.input.now.duration_since(since).as_secs());
@@ -89,7 +88,6 @@ impl Visitor<'_, '_> {
             key,
             rendered: rendered(),
             applied,
-            saved,
             elapsed_seconds,
         })));
         None
@@ -123,13 +121,8 @@ impl Visitor<'_, '_> {
         }
     }
 
-    /// Notes what the plugin keeps, wants and wants done; gives what kept a deed from being noted.
+    /// Notes what the plugin wants and wants done; gives what kept a deed from being noted.
     fn note(&self, memory: &mut SiteMemory, told: &Told) -> Option<Carried> {
-        match &told.save {
-            SaveChange::Keep => {}
-            SaveChange::Clear => memory.saved = None,
-            SaveChange::Set(kept) => memory.saved = Some(kept.clone()),
-        }
         if let Some(want) = &told.want {
             let lasts = |wanted: &&Wanted| {
                 memory.site.role == Role::Reconciler
