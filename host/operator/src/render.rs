@@ -139,7 +139,11 @@ fn pool_input(
 }
 
 fn render(with: &Rendering<'_>, files: Files<'_>, pool: Option<&Pool>) -> Result<Documents, RenderFault> {
-    refuse_unserved("Chart.yaml", with.chart.chart.metadata.annotations.keys(), &[names::ENGINE])?;
+    refuse_unserved(
+        "Chart.yaml",
+        with.chart.chart.metadata.annotations.keys(),
+        &[names::ENGINE, names::HOOKS],
+    )?;
     let values = map::run(with, pool)?;
     let lookup = FactsLookup(with.facts);
     let release = pintle_chart::Release {
@@ -202,8 +206,8 @@ fn dress_one(
 ) -> Result<Rendered, RenderFault> {
     let release = &with.front.release;
     let served: &[&str] = match release.flavor {
-        Flavor::SpecialResource { .. } => &[names::WAIT, names::READY_WHEN],
-        Flavor::Watch => &[names::WAIT, names::READY_WHEN, names::STATE],
+        Flavor::SpecialResource { .. } => &[names::WAIT, names::READY_WHEN, names::PRE, names::POST],
+        Flavor::Watch => &[names::WAIT, names::READY_WHEN, names::STATE, names::PRE, names::POST],
     };
     if document.object.gvk().group == names::GROUP {
         let message = format!(

@@ -249,6 +249,3 @@ impl Moment {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

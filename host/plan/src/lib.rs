@@ -24,8 +24,8 @@ mod runtime;
 mod state;
 
 pub use around::{
-    Act, ActVerb, Around, Ask, AskKey, Declared, Deed, DeedRun, Done, Held, MissingPolicy, Moment, Owned, Part, Reference, Role, Site,
-    SiteMemory, Tell, Told, ToldOutcome, Wanted,
+    Act, ActVerb, Around, Ask, AskKey, Declared, Deed, DeedRun, Done, Held, MissingPolicy, Moment, Owned,
+    Part, Reference, Role, Site, SiteMemory, Tell, Told, ToldOutcome, Wanted,
 };
 pub use compare::{fields_mark, rendered_mark};
 pub use decide::decide;

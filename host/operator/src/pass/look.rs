@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pintle_api::{Facts, Gvk, Timestamp};
-use pintle_plan::{Input, Memory, Plan, Pools, decide, fnv1a};
+use pintle_plan::{Input, Memory, Plan, Pools, Reference, RenderFault, decide, fnv1a};
 
 use crate::{
     apply::Progress,
@@ -38,17 +38,19 @@ impl Look<'_> {
         let front = self.front;
         let pools = Pools::observe(facts, &front.node_selector()).found().unwrap_or_default();
         let mut memory = self.progress.memory.clone();
-        let objects = self.rendered(&memory, &pools, facts);
+        let mut objects = self.rendered(&memory, &pools, facts);
         let mark = revision_mark(front, &objects);
         if memory.revision_mark != mark {
             memory.revision += 1;
             memory.revision_mark = mark;
         }
         let before = report::states_before(&front.owner);
+        let around = self.around(&mut objects);
         let plan = decide(&Input {
             release: &front.release,
             states: &objects.states,
             hooks: &objects.hooks,
+            around: &around,
             pools: &pools,
             memory: &memory,
             answers: &self.progress.answers,
@@ -57,6 +59,21 @@ impl Look<'_> {
             now: self.now,
         });
         Thought { plan, objects }
+    }
+
+    /// Plugins around the release. Where the chart names them in a way that cannot be read, that is the fault of
+    /// every state: nothing is applied without them.
+    fn around(&self, objects: &mut Objects) -> Vec<Reference> {
+        match self.front.around(&self.chart.chart.metadata.annotations) {
+            Ok(around) => around,
+            Err(err) => {
+                let fault =
+                    RenderFault { reason: "HookInvalid".to_owned(), message: format!("Chart.yaml: {err}") };
+                let pools = objects.states.iter_mut().flat_map(|state| &mut state.pools);
+                pools.for_each(|pool| pool.objects = Err(fault.clone()));
+                Vec::new()
+            }
+        }
     }
 
     /// The objects of every state; rendered again only when something that goes into them differs.

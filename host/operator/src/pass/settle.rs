@@ -106,7 +106,7 @@ impl Settling<'_> {
         }
         let Some(plan) = last else { return (Some(PAUSE), "stuck") };
         if self.progress.memory != self.saved {
-            remember(self.ctx, self.front, &self.progress.memory).await;
+            remember(self.ctx, self.front, &mut self.progress.memory).await;
         }
         record::conclude(self.ctx, self.key, self.front, &self.progress.memory, &plan.verdict).await;
         self.conclude(&plan).await
@@ -137,7 +137,7 @@ impl Settling<'_> {
         if !has_namespace || !self.progress.memory.differs_for_good(&self.saved) {
             return true;
         }
-        if !remember(self.ctx, self.front, &self.progress.memory).await {
+        if !remember(self.ctx, self.front, &mut self.progress.memory).await {
             return false;
         }
         self.saved = self.progress.memory.clone();
@@ -147,6 +147,8 @@ impl Settling<'_> {
 
     async fn apply(&mut self, steps: Vec<Step>, objects: &Objects, now: Timestamp) {
         let revision = self.progress.memory.revision;
+        let owned = self.progress.memory.around.owned();
+        let owned = owned.filter(|owned| !owned.is_part).map(|owned| owned.object.clone());
         let caller = Caller {
             ctx: self.ctx,
             key: self.key,
@@ -159,7 +161,7 @@ impl Settling<'_> {
                 revision,
             },
             operation: if revision > 1 { Operation::Upgrade } else { Operation::Install },
-            own: Arc::new(objects.all().map(|rendered| rendered.object.reference()).collect()),
+            own: Arc::new(objects.all().map(|rendered| rendered.object.reference()).chain(owned).collect()),
             values: Arc::new(Value::Object(self.front.user_values())),
             saved: Arc::new(self.progress.memory.saved.clone()),
             now,
@@ -204,7 +206,7 @@ fn is_loading(progress: &Progress) -> bool {
 }
 
 /// The owner's status says that it is ready, and is of its present generation.
-fn was_ready(owner: &Object) -> bool {
+pub(super) fn was_ready(owner: &Object) -> bool {
     let number = |pointer: &str| owner.at(pointer).and_then(Value::as_i64);
     let conditions = owner.at("/status/conditions").and_then(Value::as_array);
     let is_ready = conditions.into_iter().flatten().any(|condition| {

@@ -2,196 +2,148 @@
 
 use std::{sync::Arc, time::Duration};
 
-use pintle_api::{Blocker, Facts as _, Object, ObjectRef, Read, Record, Verdict};
+use pintle_api::{Blocker, Object, Read, Record, Verdict};
 use pintle_plan::{
-    Ask, CallKey, Deed, Dress, Held, Kept, Moment, Role, SaveChange, Site, Told, ToldOutcome, Wanted,
-    dress_own, fnv1a,
+    Ask, CallKey, Deed, Dress, Flavor, Held, Moment, Role, Site, Told, ToldOutcome, Wanted, dress_own, fnv1a,
 };
 use pintle_plugin::{
-    Admission, CallFailure, CallResult, Desired, Export, HookOutcome, Keyed, Operation, Outcome, Ownership,
-    Phase, Plugin, Report, Save, Stepped, StepClock,
+    Call, CallResult, Desired, Export, HookOutcome, Keyed, Ownership, Phase, Plugin, Report, Stepped,
+};
+use serde_json::Value;
+
+use super::{
+    Named,
+    call::{About, Caller, LOADING},
+    question::{Answered, Function, NoAnswer, Question, Reply},
 };
 
-use super::call::{Caller, PAUSE, ROUNDS};
+/// How often a plugin that is not there is asked for on the way out: its time may be up without an event.
+const AGAIN: Duration = Duration::from_secs(30);
 
-/// What a plugin said, whichever of its functions was called.
-struct Said {
-    outcome: ToldOutcome,
-    want: Vec<Keyed>,
-    watch: Vec<Read>,
-    recheck: Option<Duration>,
-    report: Report,
+/// What shall happen around a state?
+struct OnPhase {
+    phase: Phase,
+    rendered: Vec<Arc<Object>>,
+    applied: Vec<Keyed>,
 }
 
-/// What came of a question: the answer, what was read for it, and what the plugin wants told.
-pub(crate) struct Asked {
+/// What shall be there?
+struct Reconcile(Vec<Keyed>);
+
+/// What shall still be there?
+struct Finalize(Vec<Keyed>);
+
+/// What came of a question, in the words of a plan, and what is to be heard of it.
+pub(crate) struct Heard {
     pub(crate) told: Told,
-    pub(crate) record: Record,
-    pub(crate) report: Report,
+    pub(crate) question: Question,
+    /// What was read and what the plugin wants told.
+    pub(crate) reply: Reply<Reported>,
+}
+
+/// What a plugin wants told, whichever of its functions was called.
+#[derive(Clone)]
+pub(crate) struct Reported(Report);
+
+/// What a plugin decided, whichever of its functions was called.
+struct Decided<'a> {
+    outcome: ToldOutcome,
+    want: &'a [Keyed],
+    report: &'a Report,
+    recheck: Option<Duration>,
 }
 
 // === impl Caller ===
 
 impl Caller<'_> {
-    /// Asks a plugin. Whatever happens is an answer, and everything that was read is in the record.
-    pub(crate) async fn ask_around(&self, ask: &Ask) -> Asked {
-        let site = &ask.key.site;
-        let key = self.key_of(ask);
-        self.ctx.ledger.note_caller(&site.plugin, self.key);
-        let plugin = match self.loaded(&site.plugin, &self.owner.reference()) {
-            Ok(plugin) => plugin,
-            Err(verdict) => return absent(verdict),
-        };
-        if let Admission::Wait { until, .. } = self.admit(&site.plugin, &self.key.to_string()) {
-            let (verdict, recheck) = self.paused(&key, until);
-            return Asked::waiting(verdict, Some(recheck));
-        }
-        let result = self.run_around(&plugin, ask, &key).await;
-        self.conclude_around(&plugin, ask, &key, result).await
-    }
-
-    /// Names the question where failures and attempts are counted.
-    fn key_of(&self, ask: &Ask) -> CallKey {
-        let Site { plugin, args, state, pool, .. } = &ask.key.site;
-        CallKey {
-            plugin: plugin.clone(),
-            target: self.owner.reference(),
-            state: format!("{state} {}", ask.key.moment.word()),
-            pool: pool.clone(),
-            args: args.clone(),
-        }
-    }
-
-    /// Calls until the plugin finds everything it reads.
-    async fn run_around(&self, plugin: &Plugin, ask: &Ask, key: &CallKey) -> CallResult<Said> {
-        let applied: Vec<Keyed> = ask.applied.iter().map(keyed).collect();
-        let mut rounds = 0;
-        loop {
-            let call = self.input_around(ask, key);
-            let result = match (ask.key.site.role, ask.key.is_removal) {
-                (Role::Hook, _) => {
-                    let phase = phase_of(ask.key.moment);
-                    plugin.on_phase(call, phase, &ask.rendered, &applied).await.map(Said::from)
-                }
-                (Role::Reconciler, false) => plugin.reconcile(call, &applied).await.map(Said::from),
-                (Role::Reconciler, true) => plugin.finalize(call, &applied).await.map(Said::from),
-            };
-            rounds += 1;
-            match &result.outcome {
-                Outcome::NeedsFacts(reads) if rounds < ROUNDS => {
-                    self.ctx.caches.fetch(reads, &self.key.holder()).await;
-                }
-                _ => return result,
+    /// Asks a plugin that is called around a state, or reconciles. Whatever happens is an answer.
+    pub(crate) async fn ask_around(&self, ask: &Ask) -> Heard {
+        let applied = ask.applied.iter().map(keyed).collect();
+        match (ask.key.site.role, ask.key.is_removal) {
+            (Role::Hook, _) => {
+                let phase = phase_of(ask.key.moment);
+                self.ask_as(ask, &OnPhase { phase, rendered: ask.rendered.clone(), applied }).await
             }
+            (Role::Reconciler, false) => self.ask_as(ask, &Reconcile(applied)).await,
+            (Role::Reconciler, true) => self.ask_as(ask, &Finalize(applied)).await,
         }
     }
 
-    fn input_around(&self, ask: &Ask, key: &CallKey) -> pintle_plugin::Call {
-        let elapsed = Duration::from_secs(u64::try_from(ask.elapsed_seconds).unwrap_or_default());
-        let clock =
-            StepClock { now: self.now, elapsed, attempt: self.ctx.ledger.attempts(self.key, key) + 1 };
-        let operation = match (ask.key.is_removal, ask.key.is_steady) {
-            (true, _) => Operation::Delete,
-            (false, true) => Operation::Steady,
-            (false, false) => self.operation,
-        };
-        pintle_plugin::Call {
-            facts: Arc::clone(&self.ctx.caches) as Arc<dyn pintle_api::Facts>,
-            operation,
-            release: self.release.clone(),
-            state: ask.key.site.state_number(),
-            pool: ask.key.site.pool.clone(),
-            args: key.arguments(),
-            owner: Arc::clone(&self.owner),
-            host_fields: Arc::from(vec!["status".to_owned()]),
-            values: Arc::clone(&self.values),
-            saved: ask.saved.clone().map(Arc::new),
-            own: Arc::clone(&self.own),
-            clock,
-        }
-    }
-
-    async fn conclude_around(
-        &self,
-        plugin: &Plugin,
-        ask: &Ask,
-        key: &CallKey,
-        result: CallResult<Said>,
-    ) -> Asked {
-        let attempts = self.count(key, &result);
-        let again = super::call::pause_after(attempts);
-        let CallResult { outcome, mut record, inputs, .. } = result;
-        let said = match outcome {
-            Outcome::Answered(said) => said,
-            Outcome::NeedsFacts(reads) => {
-                let message = format!(
-                    "Plugin {} asks for more and more: {} reads are still unknown",
-                    key.plugin,
-                    reads.len()
-                );
-                let blocker = Blocker::new("FactsUnknown", message).on(self.owner.reference());
-                return Asked { record, ..Asked::waiting(Verdict::pending(blocker), Some(again)) };
+    async fn ask_as<F>(&self, ask: &Ask, function: &F) -> Heard
+    where
+        F: Function,
+        F::Answer: Decides,
+    {
+        let question = self.question_of(ask, F::EXPORT);
+        let key = &ask.key;
+        let text = format!(
+            "{:?}|{}|{}|{}|{}",
+            key.moment,
+            key.is_removal,
+            key.is_steady,
+            key.applied,
+            marks_of(&ask.rendered)
+        );
+        let about = About { mark: fnv1a(text.as_bytes()), elapsed_seconds: ask.elapsed_seconds };
+        let config = serde_json::from_str(&key.site.config).ok();
+        let named = Named { name: key.site.plugin.clone(), config };
+        let Reply { answer, reads } = self.ask(&named, &question, about, function).await;
+        let (told, answer) = match answer {
+            Ok(answer) => {
+                let decided = answer.decided();
+                (self.told(&decided), Ok(Reported(decided.report.clone())))
             }
-            Outcome::Failed(failure) => return self.failed(failure, key, record, again),
+            Err(no_answer) => (self.untold(&key.site, &no_answer), Err(no_answer)),
         };
-        if self.ctx.ledger.is_restless(self.key, key, inputs, mark_of(&said), self.now) {
-            let message = format!(
-                "Plugin {} changes what it wants again and again although nothing it is told does; it is \
-                 not followed until it rests",
-                key.plugin
-            );
-            let blocker = Blocker::new("Degraded", message).on(self.owner.reference());
-            return Asked { record, ..Asked::waiting(Verdict::transient(blocker), Some(PAUSE)) };
-        }
-        record.extend(self.look_at(&said.watch).await);
-        if said.outcome == ToldOutcome::Go {
-            // Logs are followed while somebody waits for them.
-            record = record.without_texts();
-        }
-        let mut report = said.report;
-        let deeds = std::mem::take(&mut report.actions).into_iter().map(deed).collect();
-        let save = save_of(&report.save, plugin, ask);
-        let told = Told {
-            outcome: said.outcome,
-            want: Some(said.want.iter().map(|keyed| self.wanted(keyed)).collect()),
-            deeds,
-            save,
-            recheck: said.recheck,
+        let told = self.unless_restless(&question, told, &reads);
+        Heard { told, question, reply: Reply { answer, reads } }
+    }
+
+    /// The same for all moments: what is kept at one is there at the next.
+    fn question_of(&self, ask: &Ask, function: Export) -> Question {
+        let Site { plugin, args, state, pool, .. } = ask.key.site.clone();
+        let key = CallKey { plugin, target: self.owner.reference(), state, pool, args };
+        Question { function, key }
+    }
+
+    fn told(&self, decided: &Decided<'_>) -> Told {
+        Told {
+            outcome: decided.outcome.clone(),
+            want: Some(decided.want.iter().map(|keyed| self.wanted(keyed)).collect()),
+            deeds: decided.report.actions.iter().map(deed).collect(),
+            recheck: decided.recheck,
             is_absent: false,
-        };
-        Asked { told, record, report }
-    }
-
-    /// A plugin that fails may still tell, keep and have something done.
-    fn failed(&self, failure: CallFailure, key: &CallKey, record: Record, again: Duration) -> Asked {
-        let verdict = failure.verdict(&key.plugin, &self.owner.reference());
-        let recheck = matches!(verdict, Verdict::Transient(_)).then_some(again);
-        let asked = Asked::waiting(verdict, recheck);
-        match failure {
-            CallFailure::Guest { report, .. } => {
-                let mut report = *report;
-                let deeds = std::mem::take(&mut report.actions).into_iter().map(deed).collect();
-                Asked { told: Told { deeds, ..asked.told }, record, report }
-            }
-            _ => Asked { record, ..asked },
         }
     }
 
-    /// What the plugin wants watched besides what it read.
-    async fn look_at(&self, watch: &[Read]) -> Record {
-        if watch.is_empty() {
-            return Record::default();
+    /// A plugin that gives no answer holds, keeps what it owns, and may still have something done.
+    fn untold(&self, site: &Site, no_answer: &NoAnswer) -> Told {
+        let is_loading = no_answer.blockers().iter().any(|blocker| blocker.reason == LOADING);
+        let loaded = self.ctx.plugins.find(&site.plugin);
+        let is_absent = !is_loading && loaded.is_none_or(|loaded| loaded.plugin.is_err());
+        let deeds = no_answer.report.iter().flat_map(|report| &report.actions).map(deed).collect();
+        let recheck = no_answer.recheck.or_else(|| is_absent.then_some(AGAIN));
+        let outcome = ToldOutcome::Wait(no_answer.verdict.clone());
+        Told { outcome, want: None, deeds, recheck, is_absent }
+    }
+
+    /// A plugin whose set changes again and again although nothing it is told does is not followed.
+    fn unless_restless(&self, question: &Question, told: Told, reads: &Record) -> Told {
+        let Some(want) = &told.want else { return told };
+        let marks = want
+            .iter()
+            .map(|wanted| format!("{}|{}", wanted.key, pintle_plan::rendered_mark(&wanted.object)));
+        let mark = fnv1a(marks.collect::<Vec<_>>().join("|").as_bytes());
+        if !self.ctx.ledger.is_restless(self.key, question, (reads, mark), self.now) {
+            return told;
         }
-        let look = |facts: &dyn pintle_api::Facts| {
-            for read in watch {
-                match read {
-                    Read::Get(target) => drop(facts.get(target)),
-                    Read::List(query) => drop(facts.list(query)),
-                    Read::Tail(_) | Read::Resolve(_) => {}
-                }
-            }
-        };
-        self.ctx.know(self.key, look).await.1
+        let message = format!(
+            "Plugin {} changes what it wants again and again although nothing it is told does; it is not \
+             followed until it rests",
+            question.key.plugin
+        );
+        let verdict = Verdict::transient(Blocker::new("Degraded", message).on(self.owner.reference()));
+        Told { outcome: ToldOutcome::Wait(verdict), want: None, recheck: Some(AGAIN), ..told }
     }
 
     /// An object with the marks of its release; a part has none, since its object belongs to others.
@@ -199,19 +151,17 @@ impl Caller<'_> {
         let is_part = keyed.ownership == Ownership::Part;
         let mut object = Object::clone(&keyed.object);
         let is_namespaced = self.ctx.is_namespaced(&object.gvk()).unwrap_or(true);
-        if is_part {
-            if is_namespaced && object.namespace().is_none() {
-                let namespace = self.release.namespace.as_str().into();
-                object.map_mut(&["metadata"]).insert("namespace".to_owned(), namespace);
-            }
-        } else {
-            let owner: ObjectRef = self.owner.reference();
+        if is_part && is_namespaced && object.namespace().is_none() {
+            let namespace = self.release.namespace.as_str().into();
+            object.map_mut(&["metadata"]).insert("namespace".to_owned(), namespace);
+        } else if !is_part {
+            let owner = self.owner.reference();
             let dress = Dress {
                 release: &self.release.name,
                 namespace: &self.release.namespace,
                 owner: &owner,
                 owner_uid: self.owner.uid().unwrap_or_default(),
-                flavor: &pintle_plan::Flavor::Watch,
+                flavor: &Flavor::Watch,
                 state: "",
                 pool: None,
             };
@@ -221,44 +171,109 @@ impl Caller<'_> {
     }
 }
 
-// === impl Asked ===
+/// An answer from which a plan can be made.
+trait Decides: Answered {
+    fn decided(&self) -> Decided<'_>;
+}
 
-impl Asked {
-    fn waiting(verdict: Verdict, recheck: Option<Duration>) -> Self {
-        let told = Told {
-            outcome: ToldOutcome::Wait(verdict),
-            want: None,
-            deeds: Vec::new(),
-            save: SaveChange::Keep,
-            recheck,
-            is_absent: false,
-        };
-        Self { told, record: Record::default(), report: Report::default() }
+impl Function for OnPhase {
+    const EXPORT: Export = Export::Hooks;
+    type Answer = Stepped;
+
+    async fn call(&self, plugin: &Plugin, call: Call) -> CallResult<Stepped> {
+        plugin.on_phase(call, self.phase, &self.rendered, &self.applied).await
     }
 }
 
-/// The Plugin is not there, or not ready.
-fn absent(verdict: Verdict) -> Asked {
-    let mut asked = Asked::waiting(verdict, None);
-    asked.told.is_absent = true;
-    // On the way out a deadline may pass without an event.
-    asked.told.recheck = Some(super::call::LONGEST);
-    asked
+impl Function for Reconcile {
+    const EXPORT: Export = Export::Reconciler;
+    type Answer = Desired;
+
+    async fn call(&self, plugin: &Plugin, call: Call) -> CallResult<Desired> {
+        plugin.reconcile(call, &self.0).await
+    }
 }
 
-/// What a plugin keeps, with its version; equal values are no change.
-fn save_of(save: &Save, plugin: &Plugin, ask: &Ask) -> SaveChange {
-    match save.change(ask.saved.as_ref()) {
-        None | Some(Save::Keep) => SaveChange::Keep,
-        Some(Save::Clear) => SaveChange::Clear,
-        Some(Save::Set(value)) => {
-            SaveChange::Set(Kept { version: plugin.manifest().version.clone(), value })
+impl Function for Finalize {
+    const EXPORT: Export = Export::Reconciler;
+    type Answer = Desired;
+
+    async fn call(&self, plugin: &Plugin, call: Call) -> CallResult<Desired> {
+        plugin.finalize(call, &self.0).await
+    }
+}
+
+impl Answered for Reported {
+    fn report(&self) -> &Report {
+        &self.0
+    }
+}
+
+impl Answered for Stepped {
+    fn report(&self) -> &Report {
+        &self.report
+    }
+
+    fn watch(&self) -> &[Read] {
+        match &self.outcome {
+            HookOutcome::Hold(hold) => &hold.watch,
+            HookOutcome::Go | HookOutcome::LeaveOut(_) => &[],
         }
     }
+
+    fn recheck(&self) -> Option<Duration> {
+        match &self.outcome {
+            HookOutcome::Hold(hold) => hold.recheck,
+            HookOutcome::Go | HookOutcome::LeaveOut(_) => None,
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        !matches!(self.outcome, HookOutcome::Hold(_))
+    }
 }
 
-fn deed(action: pintle_plugin::Action) -> Deed {
-    let pintle_plugin::Action { key, verb, target, arguments, identity: _ } = action;
+impl Decides for Stepped {
+    fn decided(&self) -> Decided<'_> {
+        let outcome = match &self.outcome {
+            HookOutcome::Go => ToldOutcome::Go,
+            HookOutcome::LeaveOut(why) => ToldOutcome::LeaveOut(why.clone()),
+            HookOutcome::Hold(hold) => ToldOutcome::Wait(Verdict::Pending(hold.blockers.clone())),
+        };
+        Decided { outcome, want: &self.want, report: &self.report, recheck: self.recheck() }
+    }
+}
+
+impl Answered for Desired {
+    fn report(&self) -> &Report {
+        &self.report
+    }
+
+    fn watch(&self) -> &[Read] {
+        &self.watch
+    }
+
+    fn recheck(&self) -> Option<Duration> {
+        self.recheck
+    }
+
+    fn is_settled(&self) -> bool {
+        self.verdict.is_ready()
+    }
+}
+
+impl Decides for Desired {
+    fn decided(&self) -> Decided<'_> {
+        let outcome = match &self.verdict {
+            Verdict::Ready => ToldOutcome::Go,
+            other => ToldOutcome::Wait(other.clone()),
+        };
+        Decided { outcome, want: &self.objects, report: &self.report, recheck: self.recheck }
+    }
+}
+
+fn deed(action: &pintle_plugin::Action) -> Deed {
+    let pintle_plugin::Action { key, verb, target, arguments, identity: _ } = action.clone();
     Deed { key, verb, target, arguments }
 }
 
@@ -267,7 +282,7 @@ fn keyed(held: &Held) -> Keyed {
         key: held.key.clone(),
         ownership: if held.is_part { Ownership::Part } else { Ownership::Whole },
         object: Arc::clone(&held.object),
-        identity: Default::default(),
+        identity: pintle_api::plugin::Identity::default(),
     }
 }
 
@@ -279,37 +294,16 @@ fn phase_of(moment: Moment) -> Phase {
     }
 }
 
-/// Mark of the set that a plugin wants.
-fn mark_of(said: &Said) -> u64 {
-    let marks =
-        said.want.iter().map(|keyed| format!("{}|{}", keyed.key, pintle_plan::rendered_mark(&keyed.object)));
+/// Mark of what was rendered, or of live objects without what changes with each write.
+fn marks_of(objects: &[Arc<Object>]) -> u64 {
+    let marks = objects.iter().map(|object| match object.resource_version() {
+        Some(_) => pintle_cluster::object_fingerprint(object).to_string(),
+        None => pintle_plan::rendered_mark(object),
+    });
     fnv1a(marks.collect::<Vec<_>>().join("|").as_bytes())
 }
 
-impl From<Stepped> for Said {
-    fn from(Stepped { outcome, want, report }: Stepped) -> Self {
-        match outcome {
-            HookOutcome::Go => {
-                Self { outcome: ToldOutcome::Go, want, watch: Vec::new(), recheck: None, report }
-            }
-            HookOutcome::LeaveOut(why) => {
-                Self { outcome: ToldOutcome::LeaveOut(why), want, watch: Vec::new(), recheck: None, report }
-            }
-            HookOutcome::Hold(hold) => Self {
-                outcome: ToldOutcome::Wait(Verdict::Pending(hold.blockers)),
-                want,
-                watch: hold.watch,
-                recheck: hold.recheck,
-                report,
-            },
-        }
-    }
-}
-
-impl From<Desired> for Said {
-    fn from(desired: Desired) -> Self {
-        let Desired { verdict, watch, recheck, progress: _, objects, report } = desired;
-        let outcome = if verdict.is_ready() { ToldOutcome::Go } else { ToldOutcome::Wait(verdict) };
-        Self { outcome, want: objects, watch, recheck, report }
-    }
+/// The config that a Watch gives, as a site holds it.
+pub(crate) fn config_text(config: &serde_json::Map<String, Value>) -> String {
+    if config.is_empty() { String::new() } else { Value::Object(config.clone()).to_string() }
 }

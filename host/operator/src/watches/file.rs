@@ -114,6 +114,8 @@ fn spec_of(entry: Entry) -> Result<WatchSpec, String> {
         target_namespace: String::new(),
         values_from: Vec::new(),
         override_values,
+        reconciler: None,
+        hooks: Vec::new(),
         max_concurrent_reconciles: entry.max_concurrent_reconciles,
         selector: entry.selector,
         timeout: String::new(),

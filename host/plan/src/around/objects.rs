@@ -188,7 +188,9 @@ impl Visitor<'_, '_> {
                 .find(|owned| owned.object == reference && owned.is_part == wanted.is_part);
             match found {
                 None => memory.owned.push(Owned::begun(wanted)),
-                Some(owned) if self.is_as_wanted(owned, wanted, &manager) => owned.key.clone_from(&wanted.key),
+                Some(owned) if self.is_as_wanted(owned, wanted, &manager) => {
+                    owned.key.clone_from(&wanted.key)
+                }
                 Some(owned) => {
                     let (rendered, fields) = (owned.rendered.clone(), owned.fields.clone());
                     *owned = Owned { rendered, fields, ..Owned::begun(wanted) };

@@ -131,12 +131,9 @@ impl Around {
     pub(super) fn take(&mut self, site: &Site) -> SiteMemory {
         match self.sites.iter().position(|memory| memory.site == *site) {
             Some(at) => self.sites.remove(at),
-            None => SiteMemory {
-                site: site.clone(),
-                owned: Vec::new(),
-                deeds: Vec::new(),
-                absent_since: None,
-            },
+            None => {
+                SiteMemory { site: site.clone(), owned: Vec::new(), deeds: Vec::new(), absent_since: None }
+            }
         }
     }
 

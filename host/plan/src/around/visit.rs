@@ -84,12 +84,7 @@ impl Visitor<'_, '_> {
         let before = self.input.before.iter().find(|before| before.name == site.state);
         let since = before.and_then(|before| before.since);
         let elapsed_seconds = since.map_or(0, |since| self.input.now.duration_since(since).as_secs());
-        self.steps.push(Step::Ask(Box::new(Ask {
-            key,
-            rendered: rendered(),
-            applied,
-            elapsed_seconds,
-        })));
+        self.steps.push(Step::Ask(Box::new(Ask { key, rendered: rendered(), applied, elapsed_seconds })));
         None
     }
 
