@@ -20,6 +20,8 @@ mod example;
 mod hooks;
 #[path = "end_to_end/lifecycle.rs"]
 mod lifecycle;
+#[path = "end_to_end/many.rs"]
+mod many;
 #[path = "end_to_end/quiet.rs"]
 mod quiet;
 #[path = "end_to_end/rights.rs"]

@@ -38,10 +38,10 @@ pub struct WatchSpec {
     pub chart: WatchChart,
     /// The plugin that alone says what shall be there for each object, in place of a chart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reconciler: Option<ReconcilerRef>,
+    pub reconciler: Option<WatchPlugin>,
     /// Plugins called around each release, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hooks: Vec<HookRef>,
+    pub hooks: Vec<WatchHook>,
     /// Release name as a template over the owner; empty: the owner's name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub release_name: String,
@@ -55,6 +55,9 @@ pub struct WatchSpec {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form")]
     pub override_values: Map<String, Value>,
+    /// Plugin that makes values of an owner, over those of its `spec` and under `overrideValues`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_mapper: Option<WatchPlugin>,
     /// How many owners are worked on at once; absent: one for each processor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_concurrent_reconciles: Option<u32>,
@@ -79,24 +82,13 @@ pub struct WatchSpec {
     pub service_account_name: String,
 }
 
-/// A plugin that reconciles the objects of a [`Watch`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ReconcilerRef {
-    /// Name of the Plugin.
-    pub plugin: String,
-    /// Arguments, checked against the `argsSchema` of its manifest; they never override the Plugin's config.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[schemars(schema_with = "free_form")]
-    pub config: Map<String, Value>,
-}
-
 /// A plugin that is called around the releases of a [`Watch`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct HookRef {
+pub struct WatchHook {
     /// Name of the Plugin.
     pub plugin: String,
-    /// Arguments, checked against the `argsSchema` of its manifest; they never override the Plugin's config.
+    /// Config for this kind, over that of the Plugin.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form")]
     pub config: Map<String, Value>,
@@ -112,6 +104,18 @@ pub enum MissingPolicy {
     Block,
     /// It goes on without.
     Orphan,
+}
+
+/// A plugin of a [`Watch`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WatchPlugin {
+    /// Name of the Plugin.
+    pub plugin: String,
+    /// Config for this kind, over that of the Plugin.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(schema_with = "free_form")]
+    pub config: Map<String, Value>,
 }
 
 /// A chart for a [`Watch`].

@@ -1,16 +1,24 @@
 //! Owners of releases: what a SpecialResource and an object of a watched kind have in common.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use pintle_api::{
     Object, SpecialResource, names,
     special_resource::{HelmChart, SpecialResourceSpec},
-    watch::{Adopt, DriftMode, MissingPolicy, ReconcilerRef, ValuesFrom, WatchSpec},
+    watch::{Adopt, DriftMode, MissingPolicy, ValuesFrom, WatchPlugin, WatchSpec},
 };
-use pintle_plan::{Flavor, GateError, Named, Reference, Release, parse_plugins};
+use pintle_chart::Chart;
+use pintle_plan::{Flavor, GateError, Reference, Release, parse_plugins};
 use serde_json::{Map, Value};
 
-use crate::{error_text::one_line, plugins::around::config_text};
+use crate::{
+    error_text::one_line,
+    plugins::{Named, around::config_text},
+    values_from::Source,
+};
 
 /// An owner, and the release it asks for.
 #[derive(Clone, Debug)]
@@ -24,7 +32,7 @@ pub(crate) struct Front {
     /// What made it.
     pub(crate) kind: FrontKind,
     /// Values that ConfigMaps and Secrets hold for it, once they were read.
-    pub(crate) values_from: Vec<Map<String, Value>>,
+    pub(crate) values_from: Vec<Source>,
 }
 
 /// What makes releases.
@@ -109,9 +117,14 @@ impl Front {
         }
     }
 
+    /// The owner's `spec`.
+    pub(crate) fn owner_spec(&self) -> Map<String, Value> {
+        self.owner.at("/spec").and_then(Value::as_object).cloned().unwrap_or_default()
+    }
+
     /// What the user set: part of the mark of a revision.
     pub(crate) fn user_values(&self) -> Map<String, Value> {
-        let spec = self.owner.at("/spec").and_then(Value::as_object).cloned().unwrap_or_default();
+        let spec = self.owner_spec();
         match &self.kind {
             FrontKind::SpecialResource(_) => spec,
             FrontKind::Watch(watch) => {
@@ -132,9 +145,30 @@ impl Front {
         }
     }
 
+    /// Plugins that map values, in order: those of the chart, then those of the owner or its Watch. A
+    /// plugin that is named twice is asked once.
+    pub(crate) fn value_mappers(&self, chart: &Chart) -> Vec<Named> {
+        let mut mappers = Named::of_chart(chart, names::VALUE_MAPPER);
+        match &self.kind {
+            FrontKind::SpecialResource(spec) => {
+                let plugins = spec.plugins.iter().flat_map(|plugins| &plugins.value_mappers);
+                mappers.extend(plugins.map(|name| Named::plain(name)));
+            }
+            FrontKind::Watch(watch) => {
+                let own = watch.value_mapper.iter();
+                mappers.extend(
+                    own.map(|own| Named { name: own.plugin.clone(), config: Some(own.config.clone()) }),
+                );
+            }
+        }
+        let mut seen = BTreeSet::new();
+        mappers.retain(|named| seen.insert(named.name.clone()));
+        mappers
+    }
+
     /// Text that differs when anything the user set does, here or in what is named here. It holds no value.
     pub(crate) fn values_mark(&self) -> String {
-        let from = self.values_from.iter().map(|values| Value::Object(values.clone()).to_string());
+        let from = self.values_from.iter().map(|source| Value::Object(source.values.clone()).to_string());
         let text = from.chain([Value::Object(self.user_values()).to_string()]).collect::<Vec<_>>().join("|");
         format!("{:x}", pintle_plan::fnv1a(text.as_bytes()))
     }
@@ -142,19 +176,30 @@ impl Front {
     /// The plugin that alone says what shall be there, where there is one.
     pub(crate) fn reconciler(&self) -> Option<Reference> {
         let FrontKind::Watch(watch) = &self.kind else { return None };
-        let ReconcilerRef { plugin, config } = watch.reconciler.as_ref()?;
+        let WatchPlugin { plugin, config } = watch.reconciler.as_ref()?;
         Some(reference(plugin, config, None))
     }
 
-    /// Plugins that are called around the release: those of the chart, then those of the Watch.
-    pub(crate) fn around(&self, chart: &BTreeMap<String, String>) -> Result<Vec<Reference>, GateError> {
-        let named = chart.get(names::HOOKS).map(|text| parse_plugins(names::HOOKS, text)).transpose()?;
+    /// Plugins that are called around the release: those of the chart, then those of the owner or its Watch.
+    pub(crate) fn around(&self, chart: &Chart) -> Result<Vec<Reference>, GateError> {
+        let named = chart
+            .metadata
+            .annotations
+            .get(names::HOOKS)
+            .map(|text| parse_plugins(names::HOOKS, text))
+            .transpose()?;
         let of_chart = named.unwrap_or_default().into_iter();
         let mut all: Vec<_> =
             of_chart.map(|named| Reference { named, config: String::new(), missing: None }).collect();
-        if let FrontKind::Watch(watch) = &self.kind {
-            let own = watch.hooks.iter();
-            all.extend(own.map(|hook| reference(&hook.plugin, &hook.config, hook.deletion_policy)));
+        match &self.kind {
+            FrontKind::SpecialResource(spec) => {
+                let own = spec.plugins.iter().flat_map(|plugins| &plugins.hooks);
+                all.extend(own.map(|plugin| reference(plugin, &Map::new(), None)));
+            }
+            FrontKind::Watch(watch) => {
+                let own = watch.hooks.iter();
+                all.extend(own.map(|hook| reference(&hook.plugin, &hook.config, hook.deletion_policy)));
+            }
         }
         Ok(all)
     }
@@ -169,7 +214,7 @@ impl Front {
 }
 
 fn reference(plugin: &str, config: &Map<String, Value>, missing: Option<MissingPolicy>) -> Reference {
-    let named = Named { plugin: plugin.to_owned(), args: "{}".to_owned() };
+    let named = pintle_plan::Named { plugin: plugin.to_owned(), args: "{}".to_owned() };
     Reference { named, config: config_text(config), missing }
 }
 
@@ -201,7 +246,6 @@ fn refuse_unserved(spec: &SpecialResourceSpec) -> Result<(), FrontError> {
     let refused = [
         (!spec.dependencies.is_empty(), "dependencies"),
         (!spec.service_account_name.is_empty(), "serviceAccountName"),
-        (spec.plugins.is_some(), "plugins"),
     ];
     match refused.into_iter().find(|(is_set, _)| *is_set) {
         Some((_, field)) => Err(FrontError::NotServed { field }),

@@ -15,7 +15,7 @@ use crate::{
     context::Key,
     metrics::KindLabels,
     plugins::question::{Answered, NoAnswer, Question, Reply},
-    render::Objects,
+    render::{Objects, Raw},
 };
 
 /// What this process remembers between passes.
@@ -44,6 +44,8 @@ pub(crate) struct Entry {
     pub(crate) first_write_at: Option<Instant>,
     /// What was last rendered, and from what.
     pub(crate) rendered: Option<(String, Objects)>,
+    /// The same before post-renderers changed it, where there are any.
+    pub(crate) raw: Option<(String, Raw)>,
     /// Series of metrics that go with the owner.
     pub(crate) series: Vec<KindLabels>,
     /// States whose metrics go with the owner.

@@ -4,6 +4,7 @@
 mod apply;
 mod charts;
 mod context;
+mod edits;
 mod error_text;
 mod fetch;
 mod front;

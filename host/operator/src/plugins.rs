@@ -5,6 +5,7 @@ pub(crate) mod call;
 mod controller;
 pub(crate) mod question;
 pub(crate) mod said;
+mod schemas;
 
 use std::{
     collections::HashMap,
@@ -12,6 +13,7 @@ use std::{
 };
 
 use pintle_api::plugin::PluginSpec;
+use pintle_chart::Chart;
 use pintle_plugin::{Breakers, Engine, Plugin};
 use pintle_source::artifact::Registries;
 use serde_json::{Map, Value};
@@ -19,6 +21,7 @@ use serde_json::{Map, Value};
 use crate::error_text::one_line;
 pub(crate) use call::{About, Caller, LOADING};
 pub(crate) use controller::reconcile;
+pub(crate) use schemas::Schemas;
 
 /// The plugins of this process.
 pub(crate) struct Plugins {
@@ -65,6 +68,12 @@ impl Named {
     /// A plugin with the config of its Plugin.
     pub(crate) fn plain(name: &str) -> Self {
         Self { name: name.to_owned(), config: None }
+    }
+
+    /// The plugins that an annotation of `Chart.yaml` names.
+    pub(crate) fn of_chart(chart: &Chart, annotation: &str) -> Vec<Self> {
+        let text = chart.metadata.annotations.get(annotation);
+        text.map(|text| Self::list(text)).unwrap_or_default()
     }
 
     /// The names in an annotation, in order: `one, other`.

@@ -75,8 +75,11 @@ pub fn masks() -> Masks {
 pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(), Error> {
     let (connect, metrics_at, health_at) = (options.connect_options(), options.metrics, options.health);
     let cluster = Cluster::connect(connect).await?;
-    let engine =
-        Engine::new(&EngineOptions { compiler: options.compiler.clone(), ..EngineOptions::default() })?;
+    let engine = Engine::new(&EngineOptions {
+        compiler: options.compiler.clone(),
+        schemas: Some(Arc::new(plugins::Schemas)),
+        ..EngineOptions::default()
+    })?;
     let leadership = match &options.election {
         None => Leadership::always(),
         Some(name) => cluster.campaign(LeaseSettings::new(&options.namespace, name, &options.identity)),

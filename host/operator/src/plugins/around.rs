@@ -118,7 +118,7 @@ impl Caller<'_> {
 
     /// A plugin that gives no answer holds, keeps what it owns, and may still have something done.
     fn untold(&self, site: &Site, no_answer: &NoAnswer) -> Told {
-        let is_loading = no_answer.blockers().iter().any(|blocker| blocker.reason == LOADING);
+        let is_loading = no_answer.verdict.blockers().iter().any(|blocker| blocker.reason == LOADING);
         let loaded = self.ctx.plugins.find(&site.plugin);
         let is_absent = !is_loading && loaded.is_none_or(|loaded| loaded.plugin.is_err());
         let deeds = no_answer.report.iter().flat_map(|report| &report.actions).map(deed).collect();

@@ -2,7 +2,7 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use pintle_api::{Blocker, Object, Read, Record, Verdict};
+use pintle_api::{Object, Read, Record, Verdict};
 use pintle_plan::CallKey;
 use pintle_plugin::{Call, CallResult, Checked, Export, Mapped, Plugin, PostRendered, Rendered, Report};
 
@@ -92,11 +92,6 @@ impl NoAnswer {
     /// One that time or an event ends.
     pub(crate) fn of(verdict: Verdict) -> Self {
         Self { verdict, recheck: None, report: None }
-    }
-
-    /// The first thing that is waited for.
-    pub(crate) fn blockers(&self) -> &[Blocker] {
-        self.verdict.blockers()
     }
 }
 
