@@ -193,7 +193,7 @@ impl Pass<'_> {
             key: self.key,
             owner: Arc::clone(owner),
             release: pintle_plugin::Release {
-                name: self.front.release.name.clone(),
+                name: owner.name().to_owned(),
                 namespace: self.front.release.namespace.clone(),
                 chart: String::new(),
                 chart_version: String::new(),
