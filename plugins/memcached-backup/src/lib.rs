@@ -88,7 +88,8 @@ impl Reconciler for MemcachedBackup {
         let Backup { metadata: Metadata { name }, spec: Spec { size } } = inputs::owner()?;
         let namespace = &call.context.release.namespace;
         let labels = labels(&name);
-        let live = Live::find(applied, DEPLOYMENT).map(|live| live.object.read::<Deployment>()).transpose()?;
+        let live =
+            Live::find(applied, DEPLOYMENT).map(|live| live.object.read::<Deployment>()).transpose()?;
         let set = ObjectRef::new("apps/v1", "Deployment", &name).within(namespace);
         let nodes = pods(namespace, &labels)?;
         let desired = Desired::unless(waiting(live.as_ref(), size).map(|blocker| blocker.on(set)))
@@ -112,7 +113,8 @@ fn waiting(live: Option<&Deployment>, size: u32) -> Option<Blocker> {
         return Some(Blocker::new("NotThereYet", "the Deployment is being made"));
     };
     let is_seen = status.observed_generation >= metadata.generation;
-    let is_whole = status.replicas == size && status.updated_replicas == size && status.ready_replicas == size;
+    let is_whole =
+        status.replicas == size && status.updated_replicas == size && status.ready_replicas == size;
     let message = format!("{} of {size} pods are ready", status.ready_replicas);
     (!is_seen || !is_whole).then(|| Blocker::new("NotReady", message))
 }

@@ -78,7 +78,8 @@ impl Visitor<'_, '_> {
             is_steady: self.is_steady,
             applied: mark_of(&applied),
         };
-        if let Some(told) = self.input.answers.told.get(&key) {
+        let known = self.input.answers.told.get(&key).or_else(|| self.gone_on(&key));
+        if let Some(told) = known {
             return Some(told.clone());
         }
         let before = self.input.before.iter().find(|before| before.name == site.state);
@@ -86,6 +87,18 @@ impl Visitor<'_, '_> {
         let elapsed_seconds = since.map_or(0, |since| self.input.now.duration_since(since).as_secs());
         self.steps.push(Step::Ask(Box::new(Ask { key, rendered: rendered(), applied, elapsed_seconds })));
         None
+    }
+
+    /// Whoever let go of what is waited for is asked again with the next event, and not since its own objects
+    /// went with its answer.
+    fn gone_on(&self, key: &AskKey) -> Option<&Told> {
+        if key.site.role != Role::Hook || key.moment != Moment::Waiting {
+            return None;
+        }
+        let same = self.input.answers.told.iter().filter(|(other, _)| {
+            (&other.site, other.moment, other.is_removal) == (&key.site, key.moment, key.is_removal)
+        });
+        same.map(|(_, told)| told).find(|told| told.outcome == ToldOutcome::Go)
     }
 
     /// Writes an answer down, then carries out what follows from it. What is known already changes nothing,

@@ -103,9 +103,7 @@ impl Hooks for ScriptedHook {
             "hold" => Step::hold(pending()),
             "leave-out" => Step::leave_out(&line.message),
             "fail" => {
-                return Err(
-                    Failure::for_good(&line.message).about(Blocker::new(&line.reason, &line.message))
-                );
+                return Err(Failure::for_good(&line.message).about(Blocker::new(&line.reason, &line.message)));
             }
             "validated" => validated(&line, around)?,
             "remediate" => return remediate(call, &line),

@@ -90,7 +90,13 @@ async fn has(stage: &Stage, kind: &str, name: &str) -> bool {
     found.is_some_and(|object| object["metadata"]["deletionTimestamp"].is_null())
 }
 
+/// Ends a pod as its kubelet would, once it runs.
 async fn ends(stage: &Stage, pod: &str, phase: &str) {
+    let has_begun = async |stage: &Stage| {
+        let pod = stage.read("Pod", pod).await?;
+        Ok(pod["status"]["phase"].as_str().is_some_and(|phase| phase != "Pending"))
+    };
+    stage.eventually("the pod runs", has_begun).await.unwrap();
     let patch = Patch::Merge(json!({"status": {"phase": phase}}));
     stage.of_kind("Pod").patch_status(pod, &PatchParams::default(), &patch).await.unwrap();
 }
@@ -198,8 +204,11 @@ async fn s17_labels_of_nodes_are_set_and_given_up_and_the_node_is_never_deleted(
     play.own(json!({})).await;
     let labels = async |stage: &Stage| {
         let node = stage.read("Node", &node).await.unwrap();
-        [&node["metadata"]["labels"]["vendor.example/deploy"], &node["metadata"]["labels"]["vendor.example/other"]]
-            .map(Clone::clone)
+        [
+            &node["metadata"]["labels"]["vendor.example/deploy"],
+            &node["metadata"]["labels"]["vendor.example/other"],
+        ]
+        .map(Clone::clone)
     };
     let has_label = async |stage: &Stage, value: &Value| {
         let value = value.clone();
@@ -212,7 +221,7 @@ async fn s17_labels_of_nodes_are_set_and_given_up_and_the_node_is_never_deleted(
     let wrong = json!({"does": "hold", "reason": "Held", "message": "m", "parts": {"a": {
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "labels": {"vendor.example/other": "ours"}}}}});
     script(&play.stage, &[("post", wrong)]).await;
-    play.blocked("PluginFailed", &["vendor\\\\.example/other"]).await;
+    play.blocked("PluginAnswerInvalid", &["vendor\\\\.example/other"]).await;
     script(&play.stage, &[]).await;
     play.ready().await;
     has_label(&play.stage, &Value::Null).await;
@@ -323,8 +332,9 @@ async fn s22_workloads_go_one_after_another_and_each_waits_for_the_pods_of_the_o
     let more = json!({"config": {"order": order}, "grants": {"read": [pods], "actions": actions}});
     let plugin = play.plugin("ordered-teardown", more).await;
     let wait = "pintle.dev/wait: builtin";
-    let sets = ["s22-plugin", "s22-exporter"].map(|name| daemon_set(name, "registry.example/a:1", wait));
-    let files = [("templates/0000-plugin.yaml", &*sets[0]), ("templates/1000-exporter.yaml", &*sets[1])];
+    // The reverse order of the states alone would let the exporter go last.
+    let sets = ["s22-exporter", "s22-plugin"].map(|name| daemon_set(name, "registry.example/a:1", wait));
+    let files = [("templates/0000-exporter.yaml", &*sets[0]), ("templates/1000-plugin.yaml", &*sets[1])];
     play.chart(&[("pintle.dev/hooks", &plugin)], &files).await;
     play.own(json!({})).await;
     play.ready().await;
@@ -410,7 +420,8 @@ async fn a_hook_that_cannot_be_read_is_a_fault_of_the_chart_and_nothing_is_appli
     play.own(json!({})).await;
     play.blocked("HookInvalid", &["pintle.dev/pre", "Not A Plugin"]).await;
     assert!(!has(&play.stage, "ConfigMap", "first").await);
-    let files = [("templates/0000-first.yaml", &*map("first", ""))].map(|(path, text)| (path, text.to_owned()));
+    let files =
+        [("templates/0000-first.yaml", &*map("first", ""))].map(|(path, text)| (path, text.to_owned()));
     play.chart(&[("pintle.dev/hooks", &format!("{plugin}("))], &[(files[0].0, &files[0].1)]).await;
     play.blocked("HookInvalid", &["Chart.yaml", "closing parenthesis"]).await;
     play.end().await;

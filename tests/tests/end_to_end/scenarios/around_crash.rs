@@ -1,7 +1,14 @@
 //! Ended after any write of a release with hooks, the operator comes to the same end: nothing that a hook wanted
 //! is made or done twice, by enumeration.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -64,25 +71,24 @@ async fn install(stage: &Stage) -> anyhow::Result<()> {
 }
 
 /// Ends the operator right after its n-th write, and tells so.
-fn end_after(stage: &Stage, proxy: &FaultProxy, wanted: u64) -> tokio::sync::oneshot::Receiver<()> {
-    let (tell, told) = tokio::sync::oneshot::channel();
-    let Some(trigger) = stage.trigger() else { return told };
-    let tell = std::sync::Arc::new(std::sync::Mutex::new(Some(tell)));
+fn end_after(stage: &Stage, proxy: &FaultProxy, wanted: u64) -> Arc<AtomicBool> {
+    let ended = Arc::new(AtomicBool::new(false));
+    let Some(trigger) = stage.trigger() else { return ended };
+    let tell = Arc::clone(&ended);
     proxy.after_write(move |count, _| {
-        let (trigger, tell) = (trigger.clone(), std::sync::Arc::clone(&tell));
+        let (trigger, tell) = (trigger.clone(), Arc::clone(&tell));
         async move {
-            if count == wanted {
+            if count == wanted && !tell.load(Ordering::SeqCst) {
                 // The request ends with its client: what ends the client must not end with it.
                 let ending = tokio::spawn(async move {
                     trigger.pull().await;
-                    let tell = tell.lock().unwrap().take();
-                    tell.map(|tell| tell.send(()));
+                    tell.store(true, Ordering::SeqCst);
                 });
                 drop(ending.await);
             }
         }
     });
-    told
+    ended
 }
 
 async fn is_held(stage: &Stage) -> anyhow::Result<bool> {
@@ -99,26 +105,26 @@ async fn run(name: &str, write: Option<u64>) -> anyhow::Result<End> {
     let (proxy, reach) = stage.proxy().await?;
     let mark = stage.mark_now().await?;
     stage.start_operator(reach.clone());
-    let mut ended = match write {
+    let ended = match write {
         Some(write) => end_after(&stage, &proxy, write),
-        None => tokio::sync::oneshot::channel().1,
+        None => Arc::default(),
     };
     let mut was_disturbed = false;
     let mut course = async |stage: &mut Stage| -> anyhow::Result<()> {
         install(stage).await?;
-        go_through(stage, &mut ended, &mut was_disturbed, &reach, is_held).await?;
+        go_through(stage, &ended, &mut was_disturbed, &reach, is_held).await?;
         script(stage, &[]).await;
         let is_ready = async |stage: &Stage| {
             let owner = stage.read("SpecialResource", &stage.name).await?;
             Ok(owner["status"]["state"] == "Ready: " && stage.find("ConfigMap", "first").await?.is_some())
         };
-        go_through(stage, &mut ended, &mut was_disturbed, &reach, is_ready).await?;
+        go_through(stage, &ended, &mut was_disturbed, &reach, is_ready).await?;
         tokio::time::sleep(AFTERMATH).await;
         let is_tidy = async |stage: &Stage| {
             let mine = stage.find("Pod", "mine").await?;
             Ok(mine.is_none_or(|mine| !mine["metadata"]["deletionTimestamp"].is_null()))
         };
-        go_through(stage, &mut ended, &mut was_disturbed, &reach, is_tidy).await
+        go_through(stage, &ended, &mut was_disturbed, &reach, is_tidy).await
     };
     course(&mut stage).await.with_context(|| format!("{name}, ended after {write:?}"))?;
     let requests = stage.requests_since(mark).await?;
@@ -140,35 +146,22 @@ async fn run(name: &str, write: Option<u64>) -> anyhow::Result<End> {
 /// Waits until something holds; the operator is started again once it was ended.
 async fn go_through(
     stage: &mut Stage,
-    ended: &mut tokio::sync::oneshot::Receiver<()>,
+    ended: &AtomicBool,
     was_disturbed: &mut bool,
     reach: &pintle_operator::Reach,
     holds: impl AsyncFn(&Stage) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
-    for _ in 0..2 {
-        if !*was_disturbed && matches!(ended.try_recv(), Ok(())) {
-            *was_disturbed = true;
-            stage.kill_operator().await;
-            stage.start_operator(reach.clone());
-        }
-        let is_over = async |stage: &Stage| {
-            let has_ended = !*was_disturbed && ended.try_recv().is_ok();
-            if has_ended {
-                return Ok(true);
-            }
-            holds(stage).await
-        };
+    loop {
+        let is_ended = || !*was_disturbed && ended.load(Ordering::SeqCst);
+        let is_over = async |stage: &Stage| Ok(is_ended() || holds(stage).await?);
         stage.eventually("the step is done", is_over).await?;
-        if holds(stage).await? {
+        if !is_ended() {
             return Ok(());
         }
-        if !*was_disturbed {
-            *was_disturbed = true;
-            stage.kill_operator().await;
-            stage.start_operator(reach.clone());
-        }
+        *was_disturbed = true;
+        stage.kill_operator().await;
+        stage.start_operator(reach.clone());
     }
-    anyhow::bail!("the step is not done")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
