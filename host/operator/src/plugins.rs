@@ -1,5 +1,6 @@
 //! Plugins: pulled, loaded, told how they are, and called.
 
+pub(crate) mod around;
 pub(crate) mod call;
 pub(crate) mod component;
 mod controller;

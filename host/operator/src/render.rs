@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Annotations of `Chart.yaml` that are served.
-const CHART_ANNOTATIONS: [&str; 3] = [names::ENGINE, names::VALUE_MAPPER, names::POST_RENDERER];
+const CHART_ANNOTATIONS: [&str; 4] = [names::ENGINE, names::VALUE_MAPPER, names::POST_RENDERER, names::HOOKS];
 
 /// What the objects of a release are rendered from.
 pub(crate) struct Rendering<'a> {
@@ -205,6 +205,10 @@ fn state_of(document: &Document) -> String {
 
 fn render(with: &Rendering<'_>, files: Files<'_>, pool: Option<&Pool>) -> Result<Documents, RenderFault> {
     refuse_unserved("Chart.yaml", with.chart.chart.metadata.annotations.keys(), &CHART_ANNOTATIONS)?;
+    with.front.around(&with.chart.chart).map_err(|err| RenderFault {
+        reason: "HookInvalid".to_owned(),
+        message: format!("Chart.yaml: {err}"),
+    })?;
     let values = map::run(with, pool)?;
     let lookup = FactsLookup(with.facts);
     let release = pintle_chart::Release {
@@ -258,8 +262,12 @@ fn dress_one(
 ) -> Result<Rendered, RenderFault> {
     let release = &with.front.release;
     let served: &[&str] = match release.flavor {
-        Flavor::SpecialResource { .. } => &[names::WAIT, names::READY_WHEN, names::PER_POOL],
-        Flavor::Watch => &[names::WAIT, names::READY_WHEN, names::PER_POOL, names::STATE],
+        Flavor::SpecialResource { .. } => {
+            &[names::WAIT, names::READY_WHEN, names::PER_POOL, names::PRE, names::POST]
+        }
+        Flavor::Watch => {
+            &[names::WAIT, names::READY_WHEN, names::PER_POOL, names::PRE, names::POST, names::STATE]
+        }
     };
     if document.object.gvk().group == names::GROUP {
         let message = format!(

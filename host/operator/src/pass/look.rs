@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use pintle_api::{Facts, Gvk, Record, Timestamp};
-use pintle_plan::{Input, Memory, Plan, Pool, Pools, RenderFault, Term, decide, fnv1a, hold, parse_gate};
+use pintle_api::{Facts, Gvk, Record, Timestamp, names};
+use pintle_plan::{
+    Input, Memory, Plan, Pool, Pools, Reference, RenderFault, Term, decide, fnv1a, hold, parse_gate,
+    parse_plugins,
+};
 
 use super::settle::Settling;
 use crate::{
@@ -156,12 +159,14 @@ impl Settling<'_> {
             memory.revision_mark = mark;
         }
         let before = report::states_before(&front.owner);
+        let around = self.around();
         let look = |facts: &dyn Facts| {
             let pools = Pools::observe(facts, &front.node_selector()).found().unwrap_or_default();
             decide(&Input {
                 release: &front.release,
                 states: &objects.states,
                 hooks: &objects.hooks,
+                around: &around,
                 pools: &pools,
                 memory: &memory,
                 answers: &self.progress.answers,
@@ -173,6 +178,12 @@ impl Settling<'_> {
         let (plan, seen) = self.ctx.know(self.key, look).await;
         reads.extend(seen);
         plan
+    }
+
+    /// Plugins around the release. Where their names cannot be read nothing of the chart is rendered, and so
+    /// nothing goes on without them.
+    fn around(&self) -> Vec<Reference> {
+        self.front.around(&self.chart.chart).unwrap_or_default()
     }
 
     /// Everything stays as it is while it is not known what it shall be.
@@ -214,8 +225,20 @@ impl Settling<'_> {
             Term::Plugin { name, .. } => Some(name),
             Term::Builtin { .. } | Term::Logs { .. } => None,
         });
-        mappers.map(|named| named.name).chain(waited).collect()
+        let around = self.around().into_iter().map(|reference| reference.named.plugin);
+        mappers.map(|named| named.name).chain(waited).chain(around).chain(around_states(objects)).collect()
     }
+}
+
+/// Plugins that objects name as hooks of their states.
+fn around_states(objects: &Objects) -> impl Iterator<Item = String> {
+    let named = objects.all().flat_map(|rendered| {
+        [names::PRE, names::POST].map(|annotation| {
+            let text = rendered.object.annotation(annotation)?;
+            parse_plugins(annotation, text).ok()
+        })
+    });
+    named.flatten().flatten().map(|named| named.plugin)
 }
 
 fn revision_mark(front: &Front, objects: &Objects) -> String {
