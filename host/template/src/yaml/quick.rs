@@ -36,6 +36,7 @@ pub(super) fn read<T: Target>(text: &str, target: &T) -> Option<Option<T::Out>> 
         column: 0,
         ended: false,
         known_key: (usize::MAX, None),
+        discards: false,
     };
     reader.document(target).ok()
 }
@@ -70,6 +71,8 @@ struct Reader<'t> {
     ended: bool,
     /// The last place a key was looked for, and where its colon is: items ask before mappings do.
     known_key: (usize, Option<usize>),
+    /// Whether nobody wants what is being read: texts are not put together then.
+    discards: bool,
 }
 
 impl<'t> Reader<'t> {
@@ -225,7 +228,9 @@ impl<'t> Reader<'t> {
                 let value = self.entry(target, column, depth)?;
                 target.insert(&mut entries, key, value);
             } else {
+                let discards = std::mem::replace(&mut self.discards, true);
                 self.entry(&Nothing, column, depth)?;
+                self.discards = discards;
             }
         }
         if !self.ended && self.column > column { Err(GivenUp) } else { Ok(target.map(entries)) }
