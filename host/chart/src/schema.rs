@@ -121,6 +121,16 @@ fn compile(schema: &[u8]) -> Result<Validator, String> {
     jsonschema::validator_for(&schema).map_err(|error| error.to_string())
 }
 
+/// What a JSON Schema refuses of a JSON text, each with its place.
+///
+/// # Errors
+/// When the schema is none, with what is wrong with it.
+pub fn violations_of(schema: &Value, json: &Value) -> Result<Vec<Violation>, String> {
+    let validator = jsonschema::validator_for(schema).map_err(|error| error.to_string())?;
+    let errors: Vec<_> = validator.iter_errors(json).collect();
+    Ok(merged(&errors))
+}
+
 /// The violations, properties that miss at one place in one line.
 fn merged(errors: &[ValidationError<'_>]) -> Vec<Violation> {
     let mut violations: Vec<Violation> = Vec::new();
