@@ -106,7 +106,7 @@ impl Emitter {
                 let text = lossy(&bytes);
                 match self.pretty() {
                     true => self.text(&text, indent),
-                    false => self.text(&*reread(&text)?, indent),
+                    false => self.text(&reread(&text)?, indent),
                 }
             }
             Node::List(items) if items.is_empty() => self.flow("[]"),

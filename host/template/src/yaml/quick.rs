@@ -22,12 +22,15 @@ const MAX_KEY: usize = 500;
 /// A text that is not in the subset.
 pub(super) struct GivenUp;
 
-type Read<T> = Result<T, GivenUp>;
+pub(super) type Read<T> = Result<T, GivenUp>;
 
-/// The one document of a text, or that it has none; `None` when the other reader has to look at it.
-pub(super) fn read<T: Target>(text: &str, target: &T) -> Option<Option<T::Out>> {
+/// The one document of a text, `None` when it has none.
+///
+/// # Errors
+/// When the other reader has to look at it.
+pub(super) fn read<T: Target>(text: &str, target: &T) -> Read<Option<T::Out>> {
     if !is_plain_text(text) {
-        return None;
+        return Err(GivenUp);
     }
     let mut reader = Reader {
         text,
@@ -38,7 +41,7 @@ pub(super) fn read<T: Target>(text: &str, target: &T) -> Option<Option<T::Out>> 
         known_key: (usize::MAX, None),
         discards: false,
     };
-    reader.document(target).ok()
+    reader.document(target)
 }
 
 /// A text whose characters all stand for themselves, in one document.
