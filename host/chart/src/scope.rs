@@ -22,6 +22,8 @@ use crate::{
 pub(crate) struct Template<'a> {
     /// `top/charts/sub/templates/x.yaml`
     pub(crate) key: String,
+    /// How many folders it is deep.
+    depth: usize,
     /// Path inside its chart.
     pub(crate) path: &'a str,
     /// Content.
@@ -52,8 +54,7 @@ pub(crate) fn templates<'a>(
     let shared = Shared { release: release_value(release), capabilities: capabilities.to_value() };
     let mut templates = Vec::new();
     shared.chart(node, &node.name, values_map(values), true, &mut templates);
-    templates
-        .sort_by(|one, other| depth(&other.key).cmp(&depth(&one.key)).then_with(|| other.key.cmp(&one.key)));
+    templates.sort_by(|one, other| other.depth.cmp(&one.depth).then_with(|| other.key.cmp(&one.key)));
     templates
 }
 
@@ -152,8 +153,10 @@ impl Shared {
                 true => natural.get_or_insert_with(|| pintle_template::value::natural(&dot)),
                 false => &dot,
             };
+            let key = format!("{path}/{}", file.path);
             Template {
-                key: format!("{path}/{}", file.path),
+                depth: depth(&key),
+                key,
                 path: &file.path,
                 data: &file.data,
                 dot: dot.clone(),
