@@ -1,6 +1,7 @@
 //! Plugins: pulled, loaded, told how they are, and called.
 
 pub(crate) mod call;
+mod calls;
 mod controller;
 pub(crate) mod question;
 pub(crate) mod said;
@@ -19,6 +20,7 @@ use serde_json::{Map, Value};
 
 use crate::error_text::one_line;
 pub(crate) use call::{About, Caller, LOADING};
+use calls::Calls;
 pub(crate) use controller::reconcile;
 pub(crate) use schemas::Schemas;
 
@@ -30,6 +32,8 @@ pub(crate) struct Plugins {
     /// Plugins under a config of their caller's, by name, generation and config.
     configured: Mutex<HashMap<(String, i64, String), Result<Plugin, Unready>>>,
     pub(crate) breakers: Mutex<Breakers>,
+    /// What was asked last.
+    pub(crate) calls: Calls,
 }
 
 /// What became of a Plugin object.
@@ -87,7 +91,14 @@ impl Named {
 impl Plugins {
     pub(crate) fn new(engine: Engine, registries: Registries) -> Self {
         let (loaded, configured, breakers) = Default::default();
-        Self { engine, registries, loaded, configured, breakers: Mutex::new(breakers) }
+        Self {
+            engine,
+            registries,
+            loaded,
+            configured,
+            breakers: Mutex::new(breakers),
+            calls: Calls::default(),
+        }
     }
 
     /// What became of a Plugin; nothing while no object of that name was seen.
@@ -135,6 +146,7 @@ impl Plugins {
 
     fn forget(&self, name: &str) {
         self.lock_configured().retain(|(known, ..), _| known != name);
+        self.calls.forget(name);
         self.lock().remove(name);
     }
 

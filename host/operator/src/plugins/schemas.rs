@@ -44,7 +44,9 @@ mod tests {
             (json!({"nmaes": []}), vec!["/: additional properties 'nmaes' not allowed"]),
             (
                 json!({"either": 3}),
-                vec!["/either: anyOf failed (/either: got number, want string; /either: got number, want null)"],
+                vec![
+                    "/either: anyOf failed (/either: got number, want string; /either: got number, want null)",
+                ],
             ),
             (json!({"least": 2, "names": ["a"], "either": null}), vec![]),
         ] {
