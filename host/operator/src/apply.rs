@@ -166,7 +166,7 @@ impl Progress {
         self.reads.extend(reply.reads.clone());
         let report = match &reply.answer {
             Ok(answer) => Some(answer.report()),
-            Err(no_answer) => no_answer.report.as_ref(),
+            Err(no_answer) => no_answer.report.as_deref(),
         };
         if let Some(report) = report {
             let version = ctx.plugins.version_of(&question.key.plugin);

@@ -3,6 +3,7 @@
 
 mod apply;
 mod charts;
+mod code_cache;
 mod context;
 mod edits;
 mod error_text;

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use crate::error_text::one_line;
 pub(crate) use call::{About, Caller, LOADING};
 use calls::Calls;
-pub(crate) use controller::reconcile;
+pub(crate) use controller::{Shelf, reconcile};
 pub(crate) use schemas::Schemas;
 
 /// The plugins of this process.
@@ -30,11 +30,14 @@ pub(crate) struct Plugins {
     pub(crate) registries: Registries,
     loaded: Mutex<HashMap<String, Loaded>>,
     /// Plugins under a config of their caller's, by name, generation and config.
-    configured: Mutex<HashMap<(String, i64, String), Result<Plugin, Unready>>>,
+    configured: Mutex<Configured>,
     pub(crate) breakers: Mutex<Breakers>,
     /// What was asked last.
     pub(crate) calls: Calls,
 }
+
+/// By name and generation of the Plugin, and the config over its own.
+type Configured = HashMap<(String, i64, String), Result<Plugin, Unready>>;
 
 /// What became of a Plugin object.
 #[derive(Clone)]
@@ -154,7 +157,7 @@ impl Plugins {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_configured(&self) -> MutexGuard<'_, HashMap<(String, i64, String), Result<Plugin, Unready>>> {
+    fn lock_configured(&self) -> MutexGuard<'_, Configured> {
         self.configured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

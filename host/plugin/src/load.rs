@@ -4,6 +4,7 @@ mod describe;
 mod error;
 mod exports;
 mod known;
+mod noted;
 
 use std::{
     collections::HashSet,
@@ -85,16 +86,30 @@ pub(crate) struct AcceptedArgs(Mutex<HashSet<Hash>>);
 // === impl Plugin ===
 
 impl Plugin {
-    /// Compiles a component, tries it once and asks it who it is.
+    /// Compiles a component, tries it once and asks it who it is. A manifest in its custom section must be the
+    /// one that it gives.
     ///
     /// # Errors
     /// When it is no plugin, or its Plugin object gives it something it cannot be given.
     pub async fn load(engine: &Engine, artifact: Artifact, spec: &PluginSpec) -> Result<Self, LoadError> {
         let Artifact { name, digest, bytes } = artifact;
+        let noted = noted::in_section(&bytes).map(<[u8]>::to_vec);
         let (code, origin) = code::load(engine, bytes).await?;
         let (engine, name, quota) = (engine.clone(), name.into(), Arc::default());
         let known = Known { engine, name, digest, code, origin, quota };
-        known.bind(spec).await
+        let plugin = known.bind(spec).await?;
+        if let Some(noted) = noted {
+            noted::check("the component", &noted, plugin.manifest())?;
+        }
+        Ok(plugin)
+    }
+
+    /// Holds a manifest that stands in the annotation of its image against the one that it gives.
+    ///
+    /// # Errors
+    /// [`LoadError::ManifestMismatch`] when they differ.
+    pub fn check_annotation(&self, text: &str) -> Result<(), LoadError> {
+        noted::check("the annotation of its image", text.as_bytes(), self.manifest())
     }
 
     /// The same component under a changed Plugin object, without compiling it again. Calls that run

@@ -323,7 +323,7 @@ fn failed(question: &Question, failure: CallFailure, again: Duration) -> NoAnswe
     let verdict = failure.verdict(&question.key.plugin, &question.key.target);
     let recheck = matches!(verdict, Verdict::Transient(_)).then_some(again);
     let report = match failure {
-        CallFailure::Guest { report, .. } => Some(*report),
+        CallFailure::Guest { report, .. } => Some(report),
         _ => None,
     };
     NoAnswer { verdict, recheck, report }

@@ -71,7 +71,7 @@ pub(crate) struct NoAnswer {
     /// Ask again after this long at the latest; absent: on events alone.
     pub(crate) recheck: Option<Duration>,
     /// What the plugin wants told nevertheless.
-    pub(crate) report: Option<Report>,
+    pub(crate) report: Option<Box<Report>>,
 }
 
 /// Is the object ready?
