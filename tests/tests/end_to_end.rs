@@ -26,6 +26,8 @@ mod many;
 mod ptemplate;
 #[path = "end_to_end/quiet.rs"]
 mod quiet;
+#[path = "end_to_end/recordings.rs"]
+mod recordings;
 #[path = "end_to_end/rights.rs"]
 mod rights;
 #[path = "end_to_end/scenarios.rs"]
