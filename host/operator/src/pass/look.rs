@@ -10,7 +10,7 @@ use crate::{
     charts::Loaded,
     context::{Context, Key},
     front::Front,
-    render::{self, Objects},
+    render::{self, Objects, patience},
     report,
 };
 
@@ -68,18 +68,31 @@ impl Look<'_> {
         {
             return objects;
         }
-        let with = render::Rendering {
-            front: self.front,
-            chart: self.chart,
-            pools,
-            memory,
-            capabilities: &ctx.capabilities(),
-            facts,
-            is_namespaced: &|gvk: &Gvk| ctx.is_namespaced(gvk),
-        };
-        let objects = tokio::task::block_in_place(|| render::run(&with));
+        let objects = patience::run(patience::PATIENCE, nobody_waits(ctx), |cancel| {
+            render::run(&render::Rendering {
+                front: self.front,
+                chart: self.chart,
+                pools,
+                memory,
+                capabilities: &ctx.capabilities(),
+                facts,
+                cancel,
+                is_namespaced: &|gvk: &Gvk| ctx.is_namespaced(gvk),
+            })
+        });
         ctx.ledger.with(key, |entry| entry.rendered = objects.is_whole().then(|| (mark, objects.clone())));
         objects
+    }
+}
+
+/// Done when this process no longer leads, or ends.
+fn nobody_waits(ctx: &Context) -> impl Future<Output = ()> + Send + 'static {
+    let (leadership, queue) = (ctx.leadership.clone(), Arc::clone(&ctx.queue));
+    async move {
+        tokio::select! {
+            () = leadership.ended() => {}
+            () = queue.closed() => {}
+        }
     }
 }
 
