@@ -1,14 +1,25 @@
 //! `values.schema.json`: whether values are what a chart and the charts in it expect.
 
-use std::fmt;
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use jsonschema::{
-    JsonType, ValidationError,
+    JsonType, ValidationError, Validator,
     error::{TypeKind, ValidationErrorKind},
 };
 use serde_json::Value;
 
 use crate::{dependencies::Node, values::Values, yaml};
+
+/// A `values.schema.json`, whose clones share what was made of it.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    bytes: Arc<[u8]>,
+    /// Made when values are first held against it: that takes longer than the check.
+    validator: Arc<OnceLock<Result<Validator, String>>>,
+}
 
 /// Values that schemas refuse. `Display` is Helm's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +88,7 @@ pub(crate) fn check(node: &Node, values: &Values) -> Result<(), SchemaError> {
 
 fn collect(node: &Node, values: &Values, path: &[String], charts: &mut Vec<RefusedChart>) {
     if let Some(schema) = &node.chart.schema {
-        let violations = violations(schema, values);
+        let violations = schema.violations(values);
         if !violations.is_empty() {
             charts.push(RefusedChart { name: node.name.clone(), path: path.to_vec(), violations });
         }
@@ -89,23 +100,52 @@ fn collect(node: &Node, values: &Values, path: &[String], charts: &mut Vec<Refus
     }
 }
 
-fn violations(schema: &[u8], values: &Values) -> Vec<Violation> {
-    let unusable = |problem: String| {
-        vec![Violation::new(String::new(), format!("values.schema.json: {problem}"), Vec::new())]
-    };
-    let schema: Value = match serde_json::from_slice(schema) {
-        Ok(schema) => schema,
-        Err(error) => return unusable(error.to_string()),
-    };
-    match jsonschema::validator_for(&schema) {
-        // An integer that was read as a float is one, in every draft, as Helm has it.
-        Ok(validator) => {
-            let values = yaml::integers(&Value::Object(values.clone()));
-            let errors: Vec<_> = validator.iter_errors(&values).collect();
-            grouped(merged(&errors))
-        }
-        Err(error) => unusable(error.to_string()),
+impl Schema {
+    /// A schema that is read when it is first used.
+    #[must_use]
+    pub fn new(bytes: Arc<[u8]>) -> Self {
+        Self { bytes, validator: Arc::default() }
     }
+
+    /// The content of the file.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn violations(&self, values: &Values) -> Vec<Violation> {
+        match self.validator.get_or_init(|| compile(&self.bytes)) {
+            Ok(validator) => {
+                // An integer that was read as a float is one, in every draft, as Helm has it.
+                let values = Value::Object(yaml::integers_of(values));
+                if validator.is_valid(&values) {
+                    return Vec::new();
+                }
+                let errors: Vec<_> = validator.iter_errors(&values).collect();
+                grouped(merged(&errors))
+            }
+            Err(problem) => {
+                let problem = format!("values.schema.json: {problem}");
+                vec![Violation::new(String::new(), problem, Vec::new())]
+            }
+        }
+    }
+}
+
+/// The validator of a schema, or why it cannot be used.
+fn compile(schema: &[u8]) -> Result<Validator, String> {
+    let schema: Value = serde_json::from_slice(schema).map_err(|error| error.to_string())?;
+    jsonschema::validator_for(&schema).map_err(|error| error.to_string())
+}
+
+/// What a JSON Schema refuses of a JSON text, each with its place.
+///
+/// # Errors
+/// When the schema is none, with what is wrong with it.
+pub fn violations_of(schema: &Value, json: &Value) -> Result<Vec<Violation>, String> {
+    let validator = jsonschema::validator_for(schema).map_err(|error| error.to_string())?;
+    let errors: Vec<_> = validator.iter_errors(json).collect();
+    Ok(merged(&errors))
 }
 
 /// What is wrong at one place below the root, under one line where it is more than one thing.
@@ -316,8 +356,6 @@ fn quoted(names: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
-    use std::sync::Arc;
-
     use super::*;
     use crate::{
         chart::tests::chart,

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use pintle_api::{
-    Object, Timestamp,
+    Facts as _, Object, Timestamp,
     special_resource::{ChartStatus, SpecialResourceStatus},
     status::{Phase, StateStatus},
 };
 use pintle_chart::Chart;
 use pintle_cluster::{Note, NoteKind};
 use pintle_plan::{Plan, StatusInput, Trouble, special_resource_status, watch_status};
+use pintle_plugin::Event;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -17,6 +18,7 @@ use crate::{
     context::{Context, Key},
     front::Front,
     metrics::{KindLabels, OwnerLabels, StateLabels},
+    plugins::said::{self, Said},
 };
 
 /// Two writes of a status that says much the same are at least this far apart.
@@ -29,6 +31,7 @@ pub(crate) struct Outcome<'a> {
     pub(crate) revision: u32,
     pub(crate) tries: u32,
     pub(crate) is_removal: bool,
+    pub(crate) said: &'a Said,
 }
 
 /// Tells how a release stands. Gives the time after which it is to be told, where it was told less
@@ -45,7 +48,11 @@ pub(crate) async fn run(ctx: &Context, key: &Key, front: &Front, outcome: &Outco
         now: Timestamp::now(),
     };
     measure(ctx, key, &front.owner, outcome.plan);
-    tell(ctx, key, &front.owner, &input).await
+    let told = tell(ctx, key, &front.owner, &input, outcome.said).await;
+    for event in outcome.said.events() {
+        note_of_plugin(ctx, &front.owner, event).await;
+    }
+    told
 }
 
 /// Tells that an owner could not even be planned.
@@ -65,7 +72,7 @@ pub(crate) async fn problem(
         revision: 0,
         now: Timestamp::now(),
     };
-    tell(ctx, key, owner, &input).await
+    tell(ctx, key, owner, &input, &Said::default()).await
 }
 
 /// The states as they were last told.
@@ -74,9 +81,15 @@ pub(crate) fn states_before(owner: &Object) -> Vec<StateStatus> {
     serde_json::from_value(states).unwrap_or_default()
 }
 
-async fn tell(ctx: &Context, key: &Key, owner: &Object, input: &StatusInput<'_>) -> Option<Duration> {
+async fn tell(
+    ctx: &Context,
+    key: &Key,
+    owner: &Object,
+    input: &StatusInput<'_>,
+    said: &Said,
+) -> Option<Duration> {
     let before = owner.at("/status").cloned().unwrap_or_else(|| json!({}));
-    let status = if owner.kind() == "SpecialResource" {
+    let mut status = if owner.kind() == "SpecialResource" {
         let before: SpecialResourceStatus = serde_json::from_value(before.clone()).unwrap_or_default();
         json!(special_resource_status(input, &before))
     } else {
@@ -86,6 +99,7 @@ async fn tell(ctx: &Context, key: &Key, owner: &Object, input: &StatusInput<'_>)
         }
         status
     };
+    said.put_into(&mut status, owner, input.now);
     if is_same(&status, &before) {
         return None;
     }
@@ -179,6 +193,13 @@ fn message_of(status: &Value, kind: &str) -> String {
     let list = status.get("conditions").and_then(Value::as_array);
     let found = list.into_iter().flatten().find(|c| c.get("type").and_then(Value::as_str) == Some(kind));
     found.and_then(|c| c.get("message")?.as_str()).unwrap_or_default().to_owned()
+}
+
+/// An event of a plugin, about the owner or an object of the release.
+async fn note_of_plugin(ctx: &Context, owner: &Object, event: &Event) {
+    let live = event.regarding.as_ref().and_then(|target| ctx.caches.get(target).found());
+    let about = live.as_deref().unwrap_or(owner);
+    note(ctx, about, said::kind_of(event), &event.reason, &event.message).await;
 }
 
 /// An event about an owner.

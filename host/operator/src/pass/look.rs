@@ -1,92 +1,228 @@
 //! One look at the world: what the release shall be, and what it needs next.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use pintle_api::{Facts, Gvk, Timestamp};
-use pintle_plan::{Input, Memory, Plan, Pools, decide, fnv1a};
+use pintle_api::{Facts, Gvk, Record, Timestamp};
+use pintle_plan::{Input, Memory, Plan, Pool, Pools, RenderFault, Term, decide, fnv1a, hold, parse_gate};
 
+use super::settle::Settling;
 use crate::{
-    apply::Progress,
-    charts::Loaded,
-    context::{Context, Key},
+    context::Context,
     front::Front,
-    render::{self, Objects, patience},
+    map::Mapping,
+    plugins::{Named, question::NoAnswer},
+    render::{self, Objects, Raw, Rendering, patience},
     report,
 };
 
 /// What was concluded from one look at the world.
 pub(super) struct Thought {
     pub(super) plan: Plan,
-    pub(super) objects: Objects,
+    /// What the release shall be; absent when a plugin that takes part in that gave no answer.
+    pub(super) objects: Option<Objects>,
 }
 
-/// Who looks, and what is known so far.
-pub(super) struct Look<'a> {
-    pub(super) ctx: &'a Context,
-    pub(super) key: &'a Key,
-    pub(super) front: &'a Front,
-    pub(super) chart: &'a Arc<Loaded>,
-    pub(super) progress: &'a Progress,
-    pub(super) now: Timestamp,
+/// What goes into a rendering besides what is known from the start.
+struct Ground {
+    mapping: Mapping,
+    pools: Pools,
+    /// The pools that states fan out over.
+    fan: Result<Vec<Pool>, RenderFault>,
 }
 
-// === impl Look ===
-
-impl Look<'_> {
-    /// Pools, rendering, decision. Reads nothing but through `facts`.
-    pub(super) fn think(&self, facts: &dyn Facts) -> Thought {
-        let front = self.front;
-        let pools = Pools::observe(facts, &front.node_selector()).found().unwrap_or_default();
-        let mut memory = self.progress.memory.clone();
-        let objects = self.rendered(&memory, &pools, facts);
-        let mark = revision_mark(front, &objects);
-        if memory.revision_mark != mark {
-            memory.revision += 1;
-            memory.revision_mark = mark;
-        }
-        let before = report::states_before(&front.owner);
-        let plan = decide(&Input {
-            release: &front.release,
-            states: &objects.states,
-            hooks: &objects.hooks,
-            pools: &pools,
-            memory: &memory,
-            answers: &self.progress.answers,
-            facts,
-            before: &before,
-            now: self.now,
-        });
-        Thought { plan, objects }
+impl Settling<'_> {
+    /// Values, rendering, decision. What was read wakes the release from now on.
+    pub(super) async fn think(&mut self, now: Timestamp) -> Thought {
+        let mut reads = Record::default();
+        let thought = match self.objects(now, &mut reads).await {
+            Ok(objects) => {
+                Thought { plan: self.decide(&objects, now, &mut reads).await, objects: Some(objects) }
+            }
+            Err(no_answer) => Thought { plan: self.hold(no_answer), objects: None },
+        };
+        reads.extend(self.watched.clone());
+        reads.extend(self.progress.reads.clone());
+        self.ctx.watches.register(&self.key.holder(), &reads);
+        thought
     }
 
-    /// The objects of every state; rendered again only when something that goes into them differs.
-    fn rendered(&self, memory: &Memory, pools: &Pools, facts: &dyn Facts) -> Objects {
-        let (ctx, key) = (self.ctx, self.key);
-        let mark = input_mark(self.front, memory, pools, ctx);
-        if let Some((known, objects)) = ctx.ledger.with(key, |entry| entry.rendered.clone())
+    /// What the release shall be. Nothing is rendered again while nothing that goes into it differs.
+    async fn objects(&mut self, now: Timestamp, reads: &mut Record) -> Result<Objects, NoAnswer> {
+        let mapping = self.map(now).await?;
+        let ground = self.ground(mapping, reads).await;
+        let mark = self.input_mark(&ground);
+        let renderers = self.post_renderers();
+        if renderers.is_empty() {
+            return Ok(self.rendered(&ground, mark, reads).await);
+        }
+        let raw = self.raw(&ground, &mark, reads).await;
+        self.post_rendered(&ground, (raw, mark), &renderers, now).await
+    }
+
+    async fn ground(&self, mapping: Mapping, reads: &mut Record) -> Ground {
+        let selector = self.front.node_selector();
+        let look = |facts: &dyn Facts| {
+            let pools = Pools::observe(facts, &selector).found().unwrap_or_default();
+            let fan = mapping.fan(facts, &selector, &pools);
+            (pools, fan)
+        };
+        let ((pools, fan), seen) = self.ctx.know(self.key, look).await;
+        reads.extend(seen);
+        Ground { mapping, pools, fan }
+    }
+
+    async fn rendered(&self, ground: &Ground, mark: String, reads: &mut Record) -> Objects {
+        if let Some((known, objects)) = self.ctx.ledger.with(self.key, |entry| entry.rendered.clone())
             && known == mark
         {
             return objects;
         }
-        let objects = patience::run(patience::PATIENCE, nobody_waits(ctx), |cancel| {
-            render::run(&render::Rendering {
+        let render = |facts: &dyn Facts| {
+            self.with_rendering(ground, facts, |with| render::finish(with, render::run(with)))
+        };
+        let (objects, seen) = self.ctx.know(self.key, render).await;
+        reads.extend(seen);
+        self.keep(mark, &objects);
+        objects
+    }
+
+    /// What the chart says, for post-renderers to change.
+    async fn raw(&self, ground: &Ground, mark: &str, reads: &mut Record) -> Raw {
+        if let Some((known, raw)) = self.ctx.ledger.with(self.key, |entry| entry.raw.clone())
+            && known == mark
+        {
+            return raw;
+        }
+        let render = |facts: &dyn Facts| self.with_rendering(ground, facts, render::run);
+        let (raw, seen) = self.ctx.know(self.key, render).await;
+        reads.extend(seen);
+        let kept = raw.is_whole().then(|| (mark.to_owned(), raw.clone()));
+        self.ctx.ledger.with(self.key, |entry| entry.raw = kept);
+        raw
+    }
+
+    async fn post_rendered(
+        &mut self,
+        ground: &Ground,
+        (raw, mark): (Raw, String),
+        renderers: &[Named],
+        now: Timestamp,
+    ) -> Result<Objects, NoAnswer> {
+        let (raw, changes) = self.post_render(renderers, raw, now).await?;
+        let mark = format!("{mark}|{changes}");
+        if let Some((known, objects)) = self.ctx.ledger.with(self.key, |entry| entry.rendered.clone())
+            && known == mark
+        {
+            return Ok(objects);
+        }
+        let objects =
+            self.with_rendering(ground, &*self.ctx.caches, |with| render::finish(with, raw.clone()));
+        self.keep(mark, &objects);
+        Ok(objects)
+    }
+
+    fn keep(&self, mark: String, objects: &Objects) {
+        let kept = objects.is_whole().then(|| (mark, objects.clone()));
+        self.ctx.ledger.with(self.key, |entry| entry.rendered = kept);
+    }
+
+    fn with_rendering<T>(
+        &self,
+        ground: &Ground,
+        facts: &dyn Facts,
+        work: impl FnOnce(&Rendering<'_>) -> T,
+    ) -> T {
+        let ctx = self.ctx;
+        patience::run(patience::PATIENCE, nobody_waits(ctx), |cancel| {
+            work(&Rendering {
                 front: self.front,
                 chart: self.chart,
-                pools,
-                memory,
+                pools: &ground.pools,
+                fan: &ground.fan,
+                mapping: &ground.mapping,
+                memory: &self.progress.memory,
                 capabilities: &ctx.capabilities(),
                 facts,
                 cancel,
                 is_namespaced: &|gvk: &Gvk| ctx.is_namespaced(gvk),
             })
+        })
+    }
+
+    /// The next steps. Reads nothing but through facts.
+    async fn decide(&self, objects: &Objects, now: Timestamp, reads: &mut Record) -> Plan {
+        let front = self.front;
+        let mut memory = self.progress.memory.clone();
+        let mark = revision_mark(front, objects);
+        if memory.revision_mark != mark {
+            memory.revision += 1;
+            memory.revision_mark = mark;
+        }
+        let before = report::states_before(&front.owner);
+        let look = |facts: &dyn Facts| {
+            let pools = Pools::observe(facts, &front.node_selector()).found().unwrap_or_default();
+            decide(&Input {
+                release: &front.release,
+                states: &objects.states,
+                hooks: &objects.hooks,
+                pools: &pools,
+                memory: &memory,
+                answers: &self.progress.answers,
+                facts,
+                before: &before,
+                now,
+            })
+        };
+        let (plan, seen) = self.ctx.know(self.key, look).await;
+        reads.extend(seen);
+        plan
+    }
+
+    /// Everything stays as it is while it is not known what it shall be.
+    fn hold(&self, no_answer: NoAnswer) -> Plan {
+        let before = report::states_before(&self.front.owner);
+        let names: Vec<&str> = self.chart.states.iter().map(|state| state.name.as_str()).collect();
+        let NoAnswer { verdict, recheck, .. } = no_answer;
+        hold(&names, &before, &self.progress.memory, verdict, recheck)
+    }
+
+    /// Mark of what goes into a rendering. Status and version of the owner do not: writing a status must
+    /// not render again.
+    fn input_mark(&self, ground: &Ground) -> String {
+        let (front, ctx) = (self.front, self.ctx);
+        let mut owner = (*front.owner).clone();
+        owner.remove("status");
+        for field in ["managedFields", "resourceVersion", "finalizers"] {
+            owner.map_mut(&["metadata"]).remove(field);
+        }
+        let text = format!(
+            "{}|{}|{}|{:?}|{:?}|{}|{}|{}",
+            front.release.chart_digest,
+            self.progress.memory.seed,
+            pintle_plan::rendered_mark(&owner),
+            ground.pools.pools,
+            ground.fan,
+            ctx.generation(),
+            front.values_mark(),
+            ground.mapping.mark()
+        );
+        format!("{:x}", fnv1a(text.as_bytes()))
+    }
+
+    /// Every plugin that the release names, wherever.
+    pub(super) fn named_plugins(&self, objects: &Objects) -> BTreeSet<String> {
+        let mappers = self.front.value_mappers(&self.chart.chart).into_iter().chain(self.post_renderers());
+        let gates = objects.all().filter_map(|rendered| parse_gate(&rendered.object, false).ok());
+        let waited = gates.flat_map(|gate| gate.terms).filter_map(|term| match term {
+            Term::Plugin { name, .. } => Some(name),
+            Term::Builtin { .. } | Term::Logs { .. } => None,
         });
-        ctx.ledger.with(key, |entry| entry.rendered = objects.is_whole().then(|| (mark, objects.clone())));
-        objects
+        mappers.map(|named| named.name).chain(waited).collect()
     }
 }
 
 /// Done when this process no longer leads, or ends.
-fn nobody_waits(ctx: &Context) -> impl Future<Output = ()> + Send + 'static {
+fn nobody_waits(ctx: &Context) -> impl Future<Output = ()> + Send + use<> {
     let (leadership, queue) = (ctx.leadership.clone(), Arc::clone(&ctx.queue));
     async move {
         tokio::select! {
@@ -94,26 +230,6 @@ fn nobody_waits(ctx: &Context) -> impl Future<Output = ()> + Send + 'static {
             () = queue.closed() => {}
         }
     }
-}
-
-/// Mark of what goes into a rendering. Status and version of the owner do not: writing a status must
-/// not render again.
-fn input_mark(front: &Front, memory: &Memory, pools: &Pools, ctx: &Context) -> String {
-    let mut owner = (*front.owner).clone();
-    owner.remove("status");
-    for field in ["managedFields", "resourceVersion", "finalizers"] {
-        owner.map_mut(&["metadata"]).remove(field);
-    }
-    let text = format!(
-        "{}|{}|{}|{:?}|{}|{}",
-        front.release.chart_digest,
-        memory.seed,
-        pintle_plan::rendered_mark(&owner),
-        pools.pools,
-        ctx.generation(),
-        front.values_mark()
-    );
-    format!("{:x}", fnv1a(text.as_bytes()))
 }
 
 fn revision_mark(front: &Front, objects: &Objects) -> String {

@@ -114,6 +114,7 @@ fn spec_of(entry: Entry) -> Result<WatchSpec, String> {
         target_namespace: String::new(),
         values_from: Vec::new(),
         override_values,
+        value_mapper: None,
         max_concurrent_reconciles: entry.max_concurrent_reconciles,
         selector: entry.selector,
         timeout: String::new(),
