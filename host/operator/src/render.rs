@@ -1,5 +1,7 @@
 //! Render: chart, values and pools become the objects of every state.
 
+pub(crate) mod patience;
+
 use std::collections::BTreeSet;
 
 use pintle_api::{Facts, Gvk, names};
@@ -12,6 +14,7 @@ use pintle_plan::{
     Dress, Flavor, Hook, Memory, Pool, PoolInput, Pools, REST, RenderFault, Rendered, StateInput, dress,
     fnv1a,
 };
+use pintle_template::{Cancel, ErrorKind, Run};
 
 use crate::{
     charts::Loaded,
@@ -35,6 +38,8 @@ pub(crate) struct Rendering<'a> {
     pub(crate) memory: &'a Memory,
     pub(crate) capabilities: &'a Capabilities,
     pub(crate) facts: &'a dyn Facts,
+    /// Ends all renders when nobody waits for them any more.
+    pub(crate) cancel: &'a Cancel,
     /// Whether a kind has namespaces; nothing for kinds nobody serves.
     pub(crate) is_namespaced: &'a (dyn Fn(&Gvk) -> Option<bool> + Sync),
 }
@@ -227,7 +232,7 @@ fn render(with: &Rendering<'_>, files: Files<'_>, pool: Option<&Pool>) -> Result
         capabilities: with.capabilities,
         files,
         order,
-        run: map::run_options(with.memory, &lookup),
+        run: Run { cancel: Some(with.cancel.flag()), ..map::run_options(with.memory, &lookup) },
     };
     let rendered = with.chart.compiled.render(&input).map_err(|err| fault(&err))?;
     for warning in &rendered.warnings {
@@ -332,6 +337,10 @@ pub(crate) fn fault(err: &RenderError) -> RenderFault {
         | RenderError::Template(_) => "RenderError",
     };
     let message = match err {
+        RenderError::Template(err) if err.kind() == ErrorKind::Cancelled => {
+            let seconds = patience::PATIENCE.as_secs();
+            format!("{}; the time for rendering a release is {seconds} s", located(err))
+        }
         RenderError::Template(err) => located(err),
         _ => one_line(err),
     };

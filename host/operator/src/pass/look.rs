@@ -1,6 +1,6 @@
 //! One look at the world: what the release shall be, and what it needs next.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use pintle_api::{Facts, Gvk, Record, Timestamp, names};
 use pintle_plan::{
@@ -10,10 +10,11 @@ use pintle_plan::{
 
 use super::settle::Settling;
 use crate::{
+    context::Context,
     front::Front,
     map::Mapping,
     plugins::{Named, question::NoAnswer},
-    render::{self, Objects, Raw, Rendering},
+    render::{self, Objects, Raw, Rendering, patience},
     report,
 };
 
@@ -135,18 +136,20 @@ impl Settling<'_> {
         work: impl FnOnce(&Rendering<'_>) -> T,
     ) -> T {
         let ctx = self.ctx;
-        let with = Rendering {
-            front: self.front,
-            chart: self.chart,
-            pools: &ground.pools,
-            fan: &ground.fan,
-            mapping: &ground.mapping,
-            memory: &self.progress.memory,
-            capabilities: &ctx.capabilities(),
-            facts,
-            is_namespaced: &|gvk: &Gvk| ctx.is_namespaced(gvk),
-        };
-        tokio::task::block_in_place(|| work(&with))
+        patience::run(patience::PATIENCE, nobody_waits(ctx), |cancel| {
+            work(&Rendering {
+                front: self.front,
+                chart: self.chart,
+                pools: &ground.pools,
+                fan: &ground.fan,
+                mapping: &ground.mapping,
+                memory: &self.progress.memory,
+                capabilities: &ctx.capabilities(),
+                facts,
+                cancel,
+                is_namespaced: &|gvk: &Gvk| ctx.is_namespaced(gvk),
+            })
+        })
     }
 
     /// The next steps. Reads nothing but through facts.
@@ -239,6 +242,17 @@ fn around_states(objects: &Objects) -> impl Iterator<Item = String> {
         })
     });
     named.flatten().flatten().map(|named| named.plugin)
+}
+
+/// Done when this process no longer leads, or ends.
+fn nobody_waits(ctx: &Context) -> impl Future<Output = ()> + Send + use<> {
+    let (leadership, queue) = (ctx.leadership.clone(), Arc::clone(&ctx.queue));
+    async move {
+        tokio::select! {
+            () = leadership.ended() => {}
+            () = queue.closed() => {}
+        }
+    }
 }
 
 fn revision_mark(front: &Front, objects: &Objects) -> String {
