@@ -6,6 +6,8 @@
     reason = "tests stop at the first surprise"
 )]
 
+#[path = "end_to_end/backup.rs"]
+mod backup;
 #[path = "end_to_end/bad_input.rs"]
 mod bad_input;
 #[path = "end_to_end/choreography.rs"]

@@ -77,8 +77,9 @@ impl Caller<'_> {
     {
         let question = self.question_of(ask, F::EXPORT);
         let key = &ask.key;
+        let asked_by = ["/metadata/annotations", "/metadata/labels"].map(|part| self.owner.at(part));
         let text = format!(
-            "{:?}|{}|{}|{}|{}",
+            "{:?}|{}|{}|{}|{}|{asked_by:?}",
             key.moment,
             key.is_removal,
             key.is_steady,

@@ -41,12 +41,26 @@ impl Visitor<'_, '_> {
         match result {
             Some(None) => deed.is_done = true,
             Some(Some(refusal)) => self.conclude_deed(deed, refusal, carried),
+            None if self.is_going(deed) => deed.is_done = true,
             None => {
                 carried.is_busy = true;
                 let DeedRun { key, verb, target, uid, arguments, .. } = deed.clone();
                 let deed = Deed { key, verb, target, arguments };
                 self.steps.push(Step::Act(Act { plugin: plugin.to_owned(), deed, uid }));
             }
+        }
+    }
+
+    /// What shall be deleted or evicted is gone already, or on its way: whoever began it was ended before it said
+    /// so.
+    fn is_going(&self, deed: &DeedRun) -> bool {
+        if !matches!(deed.verb, ActVerb::Delete | ActVerb::Evict) {
+            return false;
+        }
+        match self.input.facts.get(&deed.target) {
+            Answer::Missing => true,
+            Answer::Found(live) => live.is_terminating() || live.uid() != deed.uid.as_deref(),
+            Answer::NotYet | Answer::KindUnknown | Answer::Denied(_) => false,
         }
     }
 

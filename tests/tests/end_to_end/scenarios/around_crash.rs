@@ -132,7 +132,7 @@ async fn run(name: &str, write: Option<u64>) -> anyhow::Result<End> {
     anyhow::ensure!(twice.is_empty(), "{name}: made more than once: {twice:?}\n{}", told(&requests));
     let mut effects = BTreeMap::new();
     for request in requests.iter().filter(|request| request.resource == "pods" && request.is_write()) {
-        if request.code < 300 {
+        if request.code == 201 || (request.verb == "delete" && request.code < 300) {
             let what = format!("{} {}", request.verb, object_of(request)).replace(name, "NAME");
             *effects.entry(what).or_default() += 1;
         }
