@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use futures::{StreamExt as _, future::join_all, stream};
-use pintle_api::{Answer, Facts as _, Object, ObjectRef, Record, names};
+use pintle_api::{Answer, Facts as _, Object, ObjectRef, Record, names, watch::DriftIgnore};
 use pintle_cluster::{ApiError, Applied, Cause as ApiCause, Delete as DeleteHow, Expect};
 use pintle_plan::{
-    Answers, Apply, ApplyMode, Cause, Delete, Known, Memory, Refusal, Step, fields_mark, rendered_mark,
+    Answers, Apply, ApplyMode, Cause, Delete, Known, Memory, Refusal, Step, held_mark, rendered_mark,
 };
 
 use crate::{context::Context, error_text::one_line, plugins::Caller};
@@ -23,6 +23,8 @@ pub(crate) struct Progress {
     pub(crate) answers: Answers,
     /// Everything that plugins read: part of the watch set.
     pub(crate) reads: Record,
+    /// Differences that do not count.
+    pub(crate) ignore: Vec<DriftIgnore>,
     /// Objects that were written.
     pub(crate) writes: u32,
     /// This process may not write any more.
@@ -132,6 +134,9 @@ async fn delete(ctx: &Context, caller: &Caller<'_>, step: &Delete, progress: &mu
     let how = DeleteHow { uid: step.uid.clone(), ..DeleteHow::default() };
     let outcome = ctx.writer.delete(&step.target, &how).await.map(drop);
     if outcome.is_ok() {
+        // Where it was deleted since it could not be changed, it can be made now.
+        progress.answers.refusals.remove(&step.target);
+        progress.answers.written.remove(&step.target);
         tracing::info!(owner = %caller.owner.reference(), object = %step.target, reason = step.reason, "deleted");
     }
     progress.note(&step.target, outcome);
@@ -142,7 +147,8 @@ async fn delete(ctx: &Context, caller: &Caller<'_>, step: &Delete, progress: &mu
 impl Progress {
     /// Nothing done yet.
     pub(crate) fn new(memory: Memory) -> Self {
-        Self { memory, answers: Answers::default(), reads: Record::default(), writes: 0, lost_lead: false }
+        let (answers, reads) = (Answers::default(), Record::default());
+        Self { memory, answers, reads, ignore: Vec::new(), writes: 0, lost_lead: false }
     }
 
     fn note(&mut self, target: &ObjectRef, outcome: Result<(), ApiError>) {
@@ -158,13 +164,10 @@ impl Progress {
         match outcome {
             Ok(applied) => {
                 if step.is_inventory {
-                    self.memory.know(Known {
-                        object: target.clone(),
-                        state: step.state,
-                        pool: step.pool,
-                        rendered: rendered_mark(&step.object),
-                        fields: fields_mark(&applied.object),
-                    });
+                    let rendered = rendered_mark(step.rendered());
+                    let fields = held_mark(&applied.object, step.rendered(), &self.ignore);
+                    let (object, state, pool) = (target.clone(), step.state, step.pool);
+                    self.memory.know(Known { object, state, pool, rendered, fields });
                 }
                 self.answers.written.insert(target, Arc::clone(&applied.object));
             }

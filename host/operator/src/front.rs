@@ -1,16 +1,21 @@
 //! Owners of releases: what a SpecialResource and an object of a watched kind have in common.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use pintle_api::{
     Object, SpecialResource, names,
     special_resource::{HelmChart, SpecialResourceSpec},
-    watch::{Adopt, DriftMode, ValuesFrom, WatchSpec},
+    watch::{Adopt, CrdPolicy, DriftDetection, DriftMode, ValuesFrom, WatchSpec},
 };
-use pintle_plan::{Flavor, Release};
+use pintle_plan::{Flavor, Policy, Release};
 use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
 
-use crate::error_text::one_line;
+use crate::{
+    error_text::one_line,
+    record::HISTORY,
+    wishes::{self, Wishes},
+};
 
 /// An owner, and the release it asks for.
 #[derive(Clone, Debug)]
@@ -25,7 +30,14 @@ pub(crate) struct Front {
     pub(crate) kind: FrontKind,
     /// Values that ConfigMaps and Secrets hold for it, once they were read.
     pub(crate) values_from: Vec<Map<String, Value>>,
+    /// What annotations on the owner ask for.
+    pub(crate) wishes: Wishes,
 }
+
+/// How long a revision of a Watch with remediation may take when nothing else is said; Helm's default.
+const REMEDIED_WITHIN: i64 = 300;
+/// Characters a release's name may have; Helm's limit.
+const LONGEST_NAME: usize = 53;
 
 /// What makes releases.
 #[derive(Clone, Debug)]
@@ -64,8 +76,11 @@ impl Front {
         release.adopt = spec.adopt.unwrap_or(Adopt::IfUnowned);
         release.leaves_drift =
             spec.drift_detection.as_ref().is_some_and(|drift| drift.mode != DriftMode::Enabled);
+        release.policy = policy_of(spec.drift_detection.as_ref());
         let chart = spec.chart.clone();
+        let wishes = wishes::read(&owner, "", "");
         Ok(Self {
+            wishes,
             owner,
             release,
             chart,
@@ -81,9 +96,21 @@ impl Front {
         let name = release_name(&owner, &watch)?;
         let mut release = release_of(&owner, &name, namespace, Flavor::Watch, &watch.timeout)?;
         release.adopt = watch.adopt.unwrap_or(Adopt::IfUnowned);
-        release.leaves_drift =
-            watch.drift_detection.as_ref().is_some_and(|drift| drift.mode != DriftMode::Enabled);
+        release.leaves_drift = watch.watch_dependent_resources == Some(false)
+            || watch.drift_detection.as_ref().is_some_and(|drift| drift.mode != DriftMode::Enabled);
         release.gates_all = true;
+        let wishes = wishes::read(&owner, &watch.annotation_domain, &watch.pause_annotation);
+        release.policy = Policy {
+            remediation: watch.remediation.clone(),
+            skips_hooks: wishes.skips_hooks,
+            recreates: wishes.recreates,
+            replaces_crds: watch.crds == Some(CrdPolicy::CreateReplace),
+            makes_namespace: watch.create_namespace,
+            ..policy_of(watch.drift_detection.as_ref())
+        };
+        if watch.remediation.is_some() {
+            release.timeout.get_or_insert(REMEDIED_WITHIN);
+        }
         let chart = HelmChart {
             name: watch.chart.name.clone(),
             version: watch.chart.version.clone(),
@@ -94,7 +121,8 @@ impl Front {
             digest: watch.chart.digest.clone(),
             tags: Vec::new(),
         };
-        Ok(Self { owner, release, chart, kind: FrontKind::Watch(watch), values_from: Vec::new() })
+        let kind = FrontKind::Watch(watch);
+        Ok(Self { owner, release, chart, kind, values_from: Vec::new(), wishes })
     }
 
     /// The finalizer that holds the owner until its objects are gone.
@@ -103,6 +131,28 @@ impl Front {
             FrontKind::SpecialResource(_) => names::SRO_FINALIZER,
             FrontKind::Watch(_) => names::FINALIZER,
         }
+    }
+
+    /// True for an owner of a vendor's kind.
+    pub(crate) fn is_watched(&self) -> bool {
+        matches!(self.kind, FrontKind::Watch(_))
+    }
+
+    /// Revisions that are kept; 0: all.
+    pub(crate) fn history(&self) -> u32 {
+        match &self.kind {
+            FrontKind::SpecialResource(_) => HISTORY,
+            FrontKind::Watch(watch) => watch.history_max.unwrap_or(HISTORY),
+        }
+    }
+
+    /// How often the release is looked at without an event, where it says so itself.
+    pub(crate) fn period(&self) -> Option<Duration> {
+        let of_watch = match &self.kind {
+            FrontKind::SpecialResource(_) => None,
+            FrontKind::Watch(watch) => wishes::parse_period(&watch.reconcile_period),
+        };
+        self.wishes.period.or(of_watch)
     }
 
     /// What the user set: part of the mark of a revision.
@@ -161,6 +211,7 @@ fn release_of(
         adopt: Adopt::IfUnowned,
         gates_all: false,
         leaves_drift: false,
+        policy: Default::default(),
         is_forced_out: owner.annotation(names::FORCE_DELETE) == Some("true"),
         timeout: parse_seconds(timeout)?,
     })
@@ -182,10 +233,26 @@ fn refuse_unserved(spec: &SpecialResourceSpec) -> Result<(), FrontError> {
 
 fn release_name(owner: &Object, watch: &WatchSpec) -> Result<String, FrontError> {
     if watch.release_name.is_empty() {
-        return Ok(owner.name().to_owned());
+        return Ok(shortened(owner.name()));
     }
-    pintle_chart::plain::release_name(&watch.release_name, &owner.to_value())
-        .map_err(|err| FrontError::ReleaseName(one_line(&err)))
+    let name = pintle_chart::plain::release_name(&watch.release_name, &owner.to_value())
+        .map_err(|err| FrontError::ReleaseName(one_line(&err)))?;
+    Ok(shortened(&name))
+}
+
+/// A name that fits Helm's limit: the first 40 characters and 12 digits of the hash of all (D18).
+fn shortened(name: &str) -> String {
+    if name.len() <= LONGEST_NAME {
+        return name.to_owned();
+    }
+    let digest = hex::encode(Sha256::digest(name.as_bytes()));
+    let head: String = name.chars().take(40).collect();
+    format!("{head}-{}", digest.chars().take(12).collect::<String>())
+}
+
+fn policy_of(drift: Option<&DriftDetection>) -> Policy {
+    let Some(drift) = drift else { return Policy::default() };
+    Policy { ignore: drift.ignore.clone(), tells_drift: drift.mode == DriftMode::Warn, ..Policy::default() }
 }
 
 /// `90s`, `10m`, `1h`; nothing for an empty text.
@@ -225,6 +292,14 @@ mod tests {
     #[test]
     fn an_empty_namespace_is_the_owners_name() {
         assert_eq!(special_resource(json!({"namespace": ""})).unwrap().release.namespace, "simple-kmod");
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_keeps_its_beginning_and_stays_unlike_others() {
+        let (one, other) = ("a".repeat(54), format!("{}b", "a".repeat(53)));
+        assert_eq!(shortened(&"a".repeat(53)), "a".repeat(53));
+        assert_eq!(shortened(&one).len(), 53);
+        assert!(shortened(&one).starts_with(&"a".repeat(40)) && shortened(&one) != shortened(&other));
     }
 
     #[test]

@@ -17,6 +17,8 @@ use crate::{context::Key, metrics::KindLabels, render::Objects};
 pub(crate) struct Ledger {
     entries: Mutex<HashMap<Key, Entry>>,
     plugin_to_callers: Mutex<HashMap<String, BTreeSet<Key>>>,
+    /// Owners by namespace and name of their releases.
+    release_to_owner: Mutex<HashMap<(String, String), Key>>,
 }
 
 /// What is remembered of one key.
@@ -30,6 +32,8 @@ pub(crate) struct Entry {
     failures: HashMap<CallKey, String>,
     /// Answers of plugins that say ready, for as long as nothing they read changes.
     answers: HashMap<CallKey, Kept>,
+    /// Marks of the status that was last sent, and of what the server kept of it.
+    pub(crate) told: Option<(u64, u64)>,
     /// When a status was last written.
     pub(crate) status_at: Option<Instant>,
     /// When the first object of the release was written by this process.
@@ -42,6 +46,10 @@ pub(crate) struct Entry {
     pub(crate) states: Vec<String>,
     /// Mark of the Helm release record that was last written.
     pub(crate) recorded: String,
+    /// The record does not fit into one Secret: Helm cannot go back to it.
+    pub(crate) is_split: bool,
+    /// What others did to the release, where it is left as it is.
+    pub(crate) outside: Option<String>,
 }
 
 /// An answer that holds until something that went into it changes.
@@ -74,6 +82,7 @@ impl Ledger {
         self.callers().values_mut().for_each(|callers| {
             callers.remove(key);
         });
+        self.releases().retain(|_, owner| owner != key);
         self.lock().remove(key)
     }
 
@@ -155,6 +164,17 @@ impl Ledger {
         })
     }
 
+    /// Remembers whose release this is.
+    pub(crate) fn note_release(&self, namespace: &str, name: &str, key: &Key) {
+        let release = (namespace.to_owned(), name.to_owned());
+        self.releases().insert(release, key.clone());
+    }
+
+    /// Whose release this is.
+    pub(crate) fn owner_of(&self, release: &(String, String)) -> Option<Key> {
+        self.releases().get(release).cloned()
+    }
+
     /// Remembers who calls a plugin.
     pub(crate) fn note_caller(&self, plugin: &str, key: &Key) {
         self.callers().entry(plugin.to_owned()).or_default().insert(key.clone());
@@ -163,6 +183,10 @@ impl Ledger {
     /// Who called a plugin.
     pub(crate) fn callers_of(&self, plugin: &str) -> Vec<Key> {
         self.callers().get(plugin).into_iter().flatten().cloned().collect()
+    }
+
+    fn releases(&self) -> MutexGuard<'_, HashMap<(String, String), Key>> {
+        self.release_to_owner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {

@@ -2,18 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use pintle_api::{Facts, Gvk, names};
+use pintle_api::{Facts, Gvk, names, watch::CrdPolicy};
 use pintle_chart::{
     Capabilities, Document, Files, Order, RenderError, RenderInput,
     manifest::{Error as ManifestError, HookEvent},
+    release::StoredChart,
     state::StateFile,
 };
 use pintle_plan::{
-    Dress, Flavor, Hook, Memory, Pool, PoolInput, Pools, REST, RenderFault, Rendered, StateInput, dress,
-    fnv1a,
+    CRDS, Dress, Flavor, Hook, Memory, Pool, PoolInput, Pools, REST, RenderFault, Rendered, StateInput,
+    dress, fnv1a,
 };
 
-use crate::{charts::Loaded, error_text::one_line, front::Front, lookup::FactsLookup, map};
+use crate::{
+    charts::Loaded,
+    error_text::one_line,
+    front::{Front, FrontKind},
+    lookup::FactsLookup,
+    map,
+};
 
 /// What the objects of a release are rendered from.
 pub(crate) struct Rendering<'a> {
@@ -34,10 +41,14 @@ pub(crate) struct Objects {
     pub(crate) states: Vec<StateInput>,
     /// Its hooks.
     pub(crate) hooks: Vec<Hook>,
+    /// What its `NOTES.txt` says.
+    pub(crate) notes: String,
+    /// The chart it was made from, where that is not the one in use: a revision that is gone back to.
+    pub(crate) chart: Option<StoredChart>,
 }
 
 /// Documents in the order they are applied, and hooks.
-type Documents = (Vec<Document>, Vec<pintle_chart::Hook>);
+type Documents = (Vec<Document>, Vec<pintle_chart::Hook>, String);
 
 /// Renders every state. A state that cannot be rendered holds its error; the others do not care.
 pub(crate) fn run(with: &Rendering<'_>) -> Objects {
@@ -86,10 +97,13 @@ fn is_affine(input: &PoolInput) -> bool {
 /// One Helm render, split by state: numbered files, `pintle.dev/state`, and the rest.
 fn watch(with: &Rendering<'_>, objects: &mut Objects) {
     let rendered = render(with, Files::All, None)
-        .and_then(|(documents, hooks)| Ok((documents, dress_hooks(with, None, hooks)?)));
+        .and_then(|(documents, hooks, notes)| Ok((documents, dress_hooks(with, None, hooks)?, notes)))
+        .and_then(|rendered| Ok((crds(with)?, rendered)));
     let documents = match rendered {
-        Ok((documents, mut hooks)) => {
+        Ok((crds, (documents, mut hooks, notes))) => {
             objects.hooks.append(&mut hooks);
+            objects.notes = notes;
+            objects.states.extend((!crds.is_empty()).then(|| single(CRDS, Ok(crds), with)));
             documents
         }
         Err(fault) => return objects.states.push(single(REST, Err(fault), with)),
@@ -102,6 +116,25 @@ fn watch(with: &Rendering<'_>, objects: &mut Objects) {
         let own = own.cloned().collect();
         objects.states.push(single(&name, dress_all(with, &name, None, own), with));
     }
+}
+
+/// The files under `crds/` of the chart, as they are: they belong to no release.
+fn crds(with: &Rendering<'_>) -> Result<Vec<Rendered>, RenderFault> {
+    let FrontKind::Watch(watch) = &with.front.kind else { return Ok(Vec::new()) };
+    if watch.crds.unwrap_or_default() == CrdPolicy::Skip {
+        return Ok(Vec::new());
+    }
+    let values = map::run(with, None)?;
+    let documents = with.chart.compiled.crds(&values).map_err(|err| fault(&err))?;
+    let own = documents.iter().find(|document| document.object.gvk().group == names::GROUP);
+    if let Some(own) = own {
+        let message = format!("{}: {} may not come with a chart", own.source, own.object.reference());
+        return Err(RenderFault { reason: "ForbiddenKind".to_owned(), message });
+    }
+    let rendered = documents
+        .into_iter()
+        .map(|document| Rendered { object: document.object, source: document.source.to_string() });
+    Ok(rendered.collect())
 }
 
 fn single(name: &str, objects: Result<Vec<Rendered>, RenderFault>, with: &Rendering<'_>) -> StateInput {
@@ -128,7 +161,7 @@ fn pool_input(
     pool: Option<&Pool>,
     hooks: &mut Vec<Hook>,
 ) -> PoolInput {
-    let objects = render(with, files, pool).and_then(|(documents, found)| {
+    let objects = render(with, files, pool).and_then(|(documents, found, _)| {
         hooks.append(&mut dress_hooks(with, pool, found)?);
         dress_all(with, state, pool, documents)
     });
@@ -146,7 +179,7 @@ fn render(with: &Rendering<'_>, files: Files<'_>, pool: Option<&Pool>) -> Result
         name: with.front.release.name.clone(),
         namespace: with.front.release.namespace.clone(),
         revision: with.memory.seed_revision.max(1),
-        is_upgrade: with.memory.seed_revision > 1,
+        is_upgrade: with.memory.seed_revision > with.memory.base.saturating_add(1),
     };
     let order = match with.front.release.flavor {
         Flavor::SpecialResource { .. } => Order::SpecialResource,
@@ -164,7 +197,7 @@ fn render(with: &Rendering<'_>, files: Files<'_>, pool: Option<&Pool>) -> Result
     for warning in &rendered.warnings {
         tracing::warn!(owner = %with.front.release.owner, "{warning}");
     }
-    Ok((rendered.documents, rendered.hooks))
+    Ok((rendered.documents, rendered.hooks, rendered.notes))
 }
 
 fn dress_all(

@@ -8,6 +8,7 @@ pub mod build;
 mod compare;
 mod decide;
 mod dress;
+mod drift;
 mod gate;
 mod hook;
 mod memory;
@@ -16,6 +17,7 @@ mod outcome;
 mod pool;
 mod ready;
 mod refusal;
+pub mod remedy;
 mod removal;
 mod report;
 mod runtime;
@@ -24,15 +26,21 @@ mod state;
 pub use compare::{fields_mark, rendered_mark};
 pub use decide::decide;
 pub use dress::{Dress, DressError, Flavor, IN_STATE, dress};
+pub use drift::{Contest, Drift, held_mark};
 pub use gate::{Gate, GateError, Term, parse_gate, parse_wait};
 pub use hook::{Hook, HookPhase, HookRun, word};
-pub use memory::{Demand, Known, Memory, Pass, SCHEMA};
+pub use memory::{Begun, Demand, Known, Memory, Operation, Pass, SCHEMA};
 pub use outcome::{Apply, ApplyMode, Call, CallAnswer, CallKey, Delete, Plan, StateView, Step};
 pub use pool::{Pool, Pools, affinity_suffix, fnv1a};
 pub use ready::{has_rule, judge};
 pub use refusal::{Cause, Refusal, verdict_of};
 pub use removal::decide_removal;
-pub use report::{ConditionSet, StatusInput, Trouble, special_resource_status, states_status, watch_status};
+pub use report::{
+    ConditionSet, Extra, OWN_FIELDS, REMARKS, Remark, StatusInput, Trouble, paused_status,
+    special_resource_status, states_status, watch_status,
+};
 pub use runtime::{RuntimeFacts, observe_runtime};
 
-pub use state::{Answers, Input, PoolInput, REST, Release, RenderFault, Rendered, StateInput};
+pub use state::{
+    Answers, CRDS, Input, Policy, PoolInput, REST, Release, RenderFault, Rendered, SkipsHooks, StateInput,
+};

@@ -21,9 +21,11 @@ pub fn decide_removal(input: &Input<'_>) -> Plan {
         states: Vec::new(),
         verdict: Verdict::Ready,
         recheck: None,
+        drift: Vec::new(),
         is_gone: false,
     };
-    let runs_hooks = !input.release.is_forced_out && !is_namespace_going(input);
+    let skips_hooks = input.release.is_forced_out || input.release.policy.skips_hooks.uninstall;
+    let runs_hooks = !skips_hooks && !is_namespace_going(input);
     let before = runs_hooks.then(|| run_hooks(input, HookEvent::PreDelete, &mut plan)).flatten();
     let mut is_waiting = before.as_ref().is_some_and(|view| view.phase != Phase::Ready);
     for (state, objects) in states_in_reverse(input.memory) {

@@ -3,8 +3,12 @@
 use std::sync::Arc;
 
 use pintle_api::{Facts, Gvk, Timestamp};
-use pintle_plan::{Input, Memory, Plan, Pools, decide, fnv1a};
+use pintle_plan::{
+    Input, Memory, Plan, Pools, decide, fnv1a,
+    remedy::{self, Remedy},
+};
 
+use super::remedy::back_mark;
 use crate::{
     apply::Progress,
     charts::Loaded,
@@ -27,6 +31,8 @@ pub(super) struct Look<'a> {
     pub(super) front: &'a Front,
     pub(super) chart: &'a Arc<Loaded>,
     pub(super) progress: &'a Progress,
+    /// The objects of an earlier revision, while one is gone back to.
+    pub(super) back: Option<&'a Objects>,
     pub(super) now: Timestamp,
 }
 
@@ -38,9 +44,10 @@ impl Look<'_> {
         let front = self.front;
         let pools = Pools::observe(facts, &front.node_selector()).found().unwrap_or_default();
         let mut memory = self.progress.memory.clone();
-        let objects = self.rendered(&memory, &pools, facts);
-        let mark = revision_mark(front, &objects);
-        if memory.revision_mark != mark {
+        let (objects, mark) = self.wanted(&mut memory, &pools, facts);
+        // What a Watch cannot render is no revision: nothing of it is applied.
+        let is_one = objects.is_whole() || !front.is_watched();
+        if memory.revision_mark != mark && is_one {
             memory.revision += 1;
             memory.revision_mark = mark;
         }
@@ -57,6 +64,19 @@ impl Look<'_> {
             now: self.now,
         });
         Thought { plan, objects }
+    }
+
+    /// The objects that are to be in the cluster, and their mark: what the owner asks for, or an earlier
+    /// revision while that failed.
+    fn wanted(&self, memory: &mut Memory, pools: &Pools, facts: &dyn Facts) -> (Objects, String) {
+        let asked = self.rendered(memory, pools, facts);
+        let mark = revision_mark(self.front, &asked);
+        remedy::resume(memory, &mark, self.now);
+        let back_to = memory.remedy.as_ref().and_then(Remedy::back_to);
+        match (self.back, back_to) {
+            (Some(back), Some(to)) => (back.clone(), back_mark(&mark, to)),
+            _ => (asked, mark),
+        }
     }
 
     /// The objects of every state; rendered again only when something that goes into them differs.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use pintle_api::{Answer, Facts, Object, Record, Timestamp, Verdict};
+use pintle_api::{Answer, Facts, Object, Record, Timestamp, Verdict, names};
 use pintle_plan::{Memory, Plan, Pools, Step};
 use pintle_plugin::Operation;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{
     PAUSE, PLANS, denied,
     look::{Look, Thought, prepare_seed},
-    pause, remember, same,
+    pause, remedy, remember, same,
 };
 use crate::{
     apply::{self, Progress},
@@ -19,7 +19,7 @@ use crate::{
     front::{Front, FrontKind},
     memory,
     plugins::{Caller, LOADING},
-    record,
+    record::{self, Revision, outside},
     render::Objects,
     report,
     report::Outcome,
@@ -40,6 +40,22 @@ struct Settling<'a> {
     /// The memory as it is stored.
     saved: Memory,
     progress: Progress,
+    /// The objects of an earlier revision, while one is gone back to.
+    back: Option<Objects>,
+}
+
+/// A new value of `pintle.dev/reconcile-at` begins anew what had been given up or put off.
+fn serve_request(ctx: &Context, key: &Key, front: &Front, memory: &mut Memory) {
+    let asked = front.owner.annotation(names::RECONCILE_AT).unwrap_or_default();
+    if memory.asked_at == asked {
+        return;
+    }
+    asked.clone_into(&mut memory.asked_at);
+    memory.contests.clear();
+    if memory.remedy.take().is_some() {
+        memory.revision_mark.clear();
+    }
+    ctx.ledger.count_try(key, false);
 }
 
 /// Plans and applies until nothing is left to do now, then reports.
@@ -53,11 +69,20 @@ pub(super) async fn run(
     let mut front = front.clone();
     front.release.chart_digest.clone_from(&chart.chart.digest);
     let (stored, mut watched) = ctx.know(key, |facts| memory::observe(facts, &front.release)).await;
-    let stored = match stored {
+    let saved = match stored {
         Answer::Found(memory) => memory,
         Answer::Denied(why) => return (denied(ctx, key, &front, watched, &why).await, "memory"),
         _ => return (Some(PAUSE), "memory"),
     };
+    let mut stored = saved.clone();
+    if let Err(halt) = outside::visit(ctx, key, &front, &mut stored).await {
+        watched.extend(fetched);
+        ctx.watches.register(&key.holder(), &watched);
+        report::problem(ctx, key, &front.owner, same(halt.word, &halt.message)).await;
+        return (halt.again, "outside");
+    }
+    serve_request(ctx, key, &front, &mut stored);
+    watched.extend(record::check(ctx, key, &front, &stored).await);
     if let FrontKind::SpecialResource(_) = front.kind {
         let (pools, reads) = ctx.know(key, |facts| Pools::observe(facts, &front.node_selector())).await;
         if let Answer::Denied(why) = pools {
@@ -80,7 +105,9 @@ pub(super) async fn run(
     }
     let mut progress = Progress::new(stored.clone());
     prepare_seed(&mut progress.memory, &front);
-    Settling { ctx, key, front: &front, chart, watched, saved: stored, progress }.run().await
+    progress.ignore.clone_from(&front.release.policy.ignore);
+    let back = remedy::back(ctx, key, &front, &progress.memory).await;
+    Settling { ctx, key, front: &front, chart, watched, saved, progress, back }.run().await
 }
 
 // === impl Settling ===
@@ -88,6 +115,7 @@ pub(super) async fn run(
 impl Settling<'_> {
     async fn run(mut self) -> End {
         let mut last = None;
+        let mut wanted = Objects::default();
         for _ in 0..PLANS {
             let now = Timestamp::now();
             let Thought { mut plan, objects } = self.think(now).await;
@@ -97,19 +125,35 @@ impl Settling<'_> {
             let is_idle = steps.is_empty();
             last = Some(plan);
             if is_idle || !is_stored {
+                wanted = objects;
                 break;
             }
             self.apply(steps, &objects, now).await;
+            wanted = objects;
             if self.progress.lost_lead {
                 return (None, "standby");
             }
         }
         let Some(plan) = last else { return (Some(PAUSE), "stuck") };
+        let is_whole = wanted.is_whole();
+        let was_deployed = self.progress.memory.deployed == self.progress.memory.revision;
+        if plan.verdict.is_ready() || (!was_deployed && (is_whole || !self.front.is_watched())) {
+            self.revision(&self.progress.memory, &wanted).conclude(&plan.verdict).await;
+        }
+        if plan.verdict.is_ready() {
+            self.progress.memory.deployed = self.progress.memory.revision;
+        }
+        let remedied = remedy::conclude(self.ctx, self.front, &mut self.progress.memory, &plan, is_whole);
         if self.progress.memory != self.saved {
             remember(self.ctx, self.front, &self.progress.memory).await;
         }
-        record::conclude(self.ctx, self.key, self.front, &self.progress.memory, &plan.verdict).await;
-        self.conclude(&plan).await
+        let plan = Plan { memory: self.progress.memory.clone(), ..plan };
+        let (again, word) = self.conclude(&plan).await;
+        ([again, remedied, self.front.period()].into_iter().flatten().min(), word)
+    }
+
+    fn revision<'a>(&'a self, memory: &'a Memory, objects: &'a Objects) -> Revision<'a> {
+        Revision { ctx: self.ctx, key: self.key, front: self.front, chart: self.chart, memory, objects }
     }
 
     /// Looks at the world and decides. What was read wakes the release from now on.
@@ -120,6 +164,7 @@ impl Settling<'_> {
             front: self.front,
             chart: self.chart,
             progress: &self.progress,
+            back: self.back.as_ref(),
             now,
         };
         let (thought, reads) = self.ctx.know(self.key, |facts: &dyn Facts| look.think(facts)).await;
@@ -141,7 +186,7 @@ impl Settling<'_> {
             return false;
         }
         self.saved = self.progress.memory.clone();
-        record::pending(self.ctx, self.key, self.front, self.chart, &self.saved, objects).await;
+        self.revision(&self.saved, objects).begin().await;
         true
     }
 
@@ -158,7 +203,11 @@ impl Settling<'_> {
                 chart_version: self.chart.chart.metadata.version.clone(),
                 revision,
             },
-            operation: if revision > 1 { Operation::Upgrade } else { Operation::Install },
+            operation: match self.progress.memory.operation() {
+                pintle_plan::Operation::Install => Operation::Install,
+                pintle_plan::Operation::Upgrade => Operation::Upgrade,
+                pintle_plan::Operation::Rollback => Operation::Rollback,
+            },
             own: Arc::new(objects.all().map(|rendered| rendered.object.reference()).collect()),
             values: Arc::new(Value::Object(self.front.user_values())),
             now,

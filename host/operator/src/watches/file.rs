@@ -7,7 +7,7 @@ use std::{
 };
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use pintle_api::watch::{DriftDetection, DriftMode, WatchChart, WatchRepository, WatchSpec};
+use pintle_api::watch::{WatchChart, WatchRepository, WatchSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -60,6 +60,8 @@ struct Entry {
     #[serde(default)]
     override_values: Map<String, Value>,
     max_concurrent_reconciles: Option<u32>,
+    #[serde(default)]
+    reconcile_period: String,
     selector: Option<LabelSelector>,
 }
 
@@ -104,23 +106,17 @@ fn spec_of(entry: Entry) -> Result<WatchSpec, String> {
         other => Ok((key, other)),
     });
     let override_values = overrides.collect::<Result<_, _>>()?;
-    let is_watched = entry.watch_dependent_resources.unwrap_or(true);
     Ok(WatchSpec {
         group: entry.group,
         version: entry.version,
         kind: entry.kind,
         chart: WatchChart { name, repository: WatchRepository { url }, ..WatchChart::default() },
-        release_name: String::new(),
-        target_namespace: String::new(),
-        values_from: Vec::new(),
         override_values,
         max_concurrent_reconciles: entry.max_concurrent_reconciles,
         selector: entry.selector,
-        timeout: String::new(),
-        drift_detection: (!is_watched).then_some(DriftDetection { mode: DriftMode::Disabled }),
-        history_max: None,
-        adopt: None,
-        service_account_name: String::new(),
+        reconcile_period: entry.reconcile_period,
+        watch_dependent_resources: entry.watch_dependent_resources,
+        ..WatchSpec::default()
     })
 }
 
@@ -184,7 +180,8 @@ mod tests {
         assert!(specs[0].chart.repository.url.ends_with("/helm-charts"));
         let overrides = Value::Object(specs[0].override_values.clone());
         assert_eq!(overrides, json!({"image.tag": 1, "on": true, "name": "a"}));
-        assert_eq!(specs[0].drift_detection.as_ref().unwrap().mode, DriftMode::Disabled);
+        assert_eq!(specs[0].watch_dependent_resources, Some(false));
+        assert_eq!(specs[0].reconcile_period, "2s");
         assert!(specs[0].selector.is_some());
     }
 

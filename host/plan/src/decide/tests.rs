@@ -72,6 +72,7 @@ impl World {
             adopt: Adopt::IfUnowned,
             gates_all: false,
             leaves_drift: false,
+            policy: Default::default(),
             is_forced_out,
             timeout: None,
         };
@@ -391,6 +392,7 @@ fn a_release_goes_in_the_reverse_order_of_its_states() {
         adopt: Adopt::IfUnowned,
         gates_all: false,
         leaves_drift: false,
+        policy: Default::default(),
         is_forced_out: false,
         timeout: None,
     };
