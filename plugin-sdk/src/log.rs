@@ -7,6 +7,11 @@ pub fn debug(message: &str) {
     host::emit(Level::Debug, message, &[]);
 }
 
+/// What happened, in detail, with named values.
+pub fn debug_with(message: &str, fields: &[(String, String)]) {
+    host::emit(Level::Debug, message, fields);
+}
+
 /// What happened.
 pub fn info(message: &str) {
     host::emit(Level::Info, message, &[]);

@@ -11,12 +11,15 @@ use serde_json::Value;
 use crate::Stage;
 
 /// Kinds that tests look at: kind, API version, plural, whether they live in namespaces.
-const KINDS: [(&str, &str, &str, bool); 17] = [
+const KINDS: [(&str, &str, &str, bool); 20] = [
     ("Namespace", "v1", "namespaces", false),
     ("Node", "v1", "nodes", false),
     ("SpecialResource", "sro.openshift.io/v1beta1", "specialresources", false),
     ("SpecialResourceModule", "sro.openshift.io/v1beta1", "specialresourcemodules", false),
     ("Plugin", "pintle.dev/v1alpha1", "plugins", false),
+    ("Watch", "pintle.dev/v1alpha1", "watches", false),
+    ("Ptemplate", "pt.example.com/v1alpha1", "ptemplates", true),
+    ("Module", "kmm.sigs.x-k8s.io/v1beta1", "modules", true),
     ("ImageStream", "image.openshift.io/v1", "imagestreams", true),
     ("BuildConfig", "build.openshift.io/v1", "buildconfigs", true),
     ("Build", "build.openshift.io/v1", "builds", true),

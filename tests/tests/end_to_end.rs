@@ -20,10 +20,16 @@ mod example;
 mod hooks;
 #[path = "end_to_end/lifecycle.rs"]
 mod lifecycle;
+#[path = "end_to_end/many.rs"]
+mod many;
+#[path = "end_to_end/ptemplate.rs"]
+mod ptemplate;
 #[path = "end_to_end/quiet.rs"]
 mod quiet;
 #[path = "end_to_end/rights.rs"]
 mod rights;
+#[path = "end_to_end/scenarios.rs"]
+mod scenarios;
 #[path = "end_to_end/sources.rs"]
 mod sources;
 #[path = "end_to_end/template.rs"]

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{special_resource::free_form, status::Condition};
+use crate::{plugin_policy::Signer, special_resource::free_form, status::Condition};
 
 /// A WASM component, where it comes from, and what it may do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
@@ -24,14 +24,23 @@ use crate::{special_resource::free_form, status::Condition};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PluginSpec {
-    /// `oci://registry/name:tag` or `…@sha256:…`.
+    /// `oci://registry/name:tag` or `…@sha256:…`. For development: `cm://namespace/name/key`, a component in a
+    /// ConfigMap, or `file:///path`, one in a folder of the operator's.
     pub image: String,
     /// When the registry is asked again.
     #[serde(default)]
     pub pull_policy: PullPolicy,
-    /// Secrets of type `kubernetes.io/dockerconfigjson`.
+    /// Secrets of type `kubernetes.io/dockerconfigjson` or `kubernetes.io/dockercfg`. Those that fit the image
+    /// are tried in turn, the most exact first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pull_secrets: Vec<SecretName>,
+    /// A service account whose `imagePullSecrets` are tried too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_service_account: Option<ServiceAccountName>,
+    /// Who must have signed the component. Without it, it is loaded only by digest, or where the operator
+    /// allows unsigned components.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<Verify>,
     /// Given to the plugin on each call.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form")]
@@ -66,6 +75,70 @@ pub struct SecretName {
     pub namespace: String,
     /// Its name.
     pub name: String,
+}
+
+/// A service account in a namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServiceAccountName {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Who must have signed: one of the keys, or one of the identities.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Verify {
+    /// Public keys in PEM, as in `cosign.pub`: ECDSA, Ed25519 or RSA.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub public_keys: Vec<TextSource>,
+    /// Identities of keyless signatures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub identities: Vec<SignerIdentity>,
+    /// Authorities and logs that are trusted, as Sigstore's `trusted_root.json`; without it the one the operator
+    /// was started with, else that of the public instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust_root: Option<TextSource>,
+    /// Signatures by keys must be in a log of the trust root; those of identities always must.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub transparency_log: bool,
+}
+
+/// An identity that an issuer vouched for. `*` stands for anything but a slash, `**` for anything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SignerIdentity {
+    /// URL of the issuer; its host is named without wildcard.
+    pub issuer: String,
+    /// Subject of the certificate: an email, or the URL of a workflow.
+    pub subject: String,
+}
+
+/// A text: one of the three.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TextSource {
+    /// The text itself.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub inline: String,
+    /// A key of a Secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<KeyOf>,
+    /// A key of a ConfigMap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_map_ref: Option<KeyOf>,
+}
+
+/// A key of a Secret or a ConfigMap.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeyOf {
+    /// Namespace of the object.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The key.
+    pub key: String,
 }
 
 /// What a plugin may read, return and have done. Nothing is granted by default.
@@ -277,6 +350,9 @@ pub struct PluginStatus {
     /// `sha256:…` of the manifest in the registry.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest: String,
+    /// Who signed this digest, of those `spec.verify` names; each was verified.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signers: Vec<Signer>,
     /// Name and version in the plugin's own manifest.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
@@ -295,7 +371,24 @@ pub struct PluginStatus {
     /// Rights its manifest asks for that no grant gives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
-    /// `Pulled`, `Granted`, `Ready`.
+    /// A version that asks for more than the one that is loaded, and waits for grants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade: Option<Upgrade>,
+    /// `Pulled`, `Verified`, `Granted`, `Ready`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+}
+
+/// A version that waits for grants, while the one before goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Upgrade {
+    /// The image string.
+    pub image: String,
+    /// `sha256:…` of its manifest.
+    pub digest: String,
+    /// Name and version in its manifest.
+    pub version: String,
+    /// Rights that it asks for, that the version before does not ask for, and that no grant gives.
+    pub missing: Vec<String>,
 }

@@ -48,6 +48,9 @@ pub struct WatchSpec {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form")]
     pub override_values: Map<String, Value>,
+    /// Plugin that makes values of an owner, over those of its `spec` and under `overrideValues`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_mapper: Option<WatchPlugin>,
     /// How many owners are worked on at once; absent: one for each processor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_concurrent_reconciles: Option<u32>,
@@ -93,6 +96,18 @@ pub struct WatchSpec {
     /// Account whose rights the releases are limited to.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub service_account_name: String,
+}
+
+/// A plugin of a [`Watch`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WatchPlugin {
+    /// Name of the Plugin.
+    pub plugin: String,
+    /// Config for this kind, over that of the Plugin.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(schema_with = "free_form")]
+    pub config: Map<String, Value>,
 }
 
 /// A chart for a [`Watch`].

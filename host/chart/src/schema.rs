@@ -84,15 +84,19 @@ fn violations(schema: &[u8], values: &Values) -> Vec<Violation> {
         Ok(schema) => schema,
         Err(error) => return unusable(error.to_string()),
     };
-    match jsonschema::validator_for(&schema) {
-        // An integer that was read as a float is one, in every draft, as Helm has it.
-        Ok(validator) => {
-            let values = yaml::integers(&Value::Object(values.clone()));
-            let errors: Vec<_> = validator.iter_errors(&values).collect();
-            merged(&errors)
-        }
-        Err(error) => unusable(error.to_string()),
-    }
+    // An integer that was read as a float is one, in every draft, as Helm has it.
+    let values = yaml::integers(&Value::Object(values.clone()));
+    violations_of(&schema, &values).unwrap_or_else(unusable)
+}
+
+/// What a JSON Schema refuses of a JSON text, each with its place.
+///
+/// # Errors
+/// When the schema is none, with what is wrong with it.
+pub fn violations_of(schema: &Value, json: &Value) -> Result<Vec<Violation>, String> {
+    let validator = jsonschema::validator_for(schema).map_err(|error| error.to_string())?;
+    let errors: Vec<_> = validator.iter_errors(json).collect();
+    Ok(merged(&errors))
 }
 
 /// The violations, properties that miss at one place in one line.

@@ -12,7 +12,7 @@ pub struct StateFile {
     pub name: String,
     /// The four digits, which node labels end in.
     pub digits: String,
-    /// Whether its text marks an object as one per kernel, so that the state is rendered per kernel. The
+    /// Whether its text marks an object as one per kernel or pool, so that the state is rendered for each. The
     /// value of the annotation does not count, as in the Special Resource Operator.
     pub kernel_affine: bool,
 }
@@ -56,10 +56,11 @@ impl StateFile {
     }
 }
 
-/// An indented line that starts with the annotation, as block style has it.
+/// An indented line that starts with one of the annotations, as block style has it.
 fn marks_kernel_affine(line: &str) -> bool {
+    const MARKS: [&str; 2] = ["specialresource.openshift.io/kernel-affine:", "pintle.dev/per-pool:"];
     let text = line.trim_start();
-    text.len() < line.len() && text.starts_with(concat!("specialresource.openshift.io/", "kernel-affine:"))
+    text.len() < line.len() && MARKS.iter().any(|mark| text.starts_with(mark))
 }
 
 fn base(path: &str) -> &str {

@@ -24,3 +24,11 @@ pub(crate) fn start(format: Format, level: &str) {
         eprintln!("warning: logging was started before: {err}");
     }
 }
+
+/// Shows on standard error what plugins say, in plain lines: for their authors, who have no log.
+pub(crate) fn start_for_authors() {
+    let filter =
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("error,plugin[{release}]=debug"));
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let _ = lines.without_time().with_target(false).with_ansi(false).try_init();
+}

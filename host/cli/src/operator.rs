@@ -1,10 +1,15 @@
 //! `pintle operator`: the controllers, with the flags of those they succeed.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context as _, bail};
 use pintle_api::watch::WatchSpec;
 use pintle_operator::{Compiler, Options};
+use pintle_source::signature::TrustRoot;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{Ending, logging};
@@ -39,6 +44,21 @@ pub(crate) struct Args {
     /// A registry that speaks plain HTTP, as host:port; may be given again.
     #[arg(long)]
     plain_http_registry: Vec<String>,
+    /// Mirrors and certificates of registries (YAML: `registries: {HOST: {mirrors: [HOST/PATH], caFile: FILE}}`).
+    #[arg(long)]
+    registries_file: Option<PathBuf>,
+    /// Credentials for registries besides those of Plugins, as in `~/.docker/config.json`.
+    #[arg(long)]
+    registry_config: Option<PathBuf>,
+    /// Authorities and logs for signatures (Sigstore's `trusted_root.json`); default: the public instance's.
+    #[arg(long)]
+    trust_root: Option<PathBuf>,
+    /// A folder of this operator alone, where plugins and their compiled code are kept.
+    #[arg(long)]
+    plugin_cache: Option<PathBuf>,
+    /// A folder that `file://` plugins may lie in; may be given again; none: no plugin may.
+    #[arg(long)]
+    plugin_folder: Vec<PathBuf>,
     /// A folder that `file://` repositories may lie in; may be given again; none: any.
     #[arg(long)]
     chart_folder: Vec<PathBuf>,
@@ -137,6 +157,11 @@ fn options(args: Args) -> anyhow::Result<Options> {
         selector,
         allow_unsigned,
         plain_http_registry,
+        registries_file,
+        registry_config,
+        trust_root,
+        plugin_cache,
+        plugin_folder,
         chart_folder,
         max_concurrent_reconciles,
         watches_file,
@@ -158,6 +183,15 @@ fn options(args: Args) -> anyhow::Result<Options> {
         selector,
         allow_unsigned,
         plain_http: plain_http_registry,
+        registries: registries_file
+            .as_deref()
+            .map(pintle_source::read_settings)
+            .transpose()?
+            .unwrap_or_default(),
+        registry_config,
+        trust_root: trust_root.as_deref().map(read_trust_root).transpose()?,
+        plugin_cache,
+        plugin_folders: plugin_folder,
         chart_folders: chart_folder,
         workers: max_concurrent_reconciles,
         sweep: reconcile_period,
@@ -165,6 +199,13 @@ fn options(args: Args) -> anyhow::Result<Options> {
         compiler: compiler(),
         ..Options::new(reach, &leader_election_namespace)
     })
+}
+
+/// The document, read now: one that is broken is told at the start, not with the first plugin.
+pub(crate) fn read_trust_root(path: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?;
+    TrustRoot::parse(&text).with_context(|| format!("could not use {}", path.display()))?;
+    Ok(text)
 }
 
 /// A process of its own compiles plugins: what a component does to the compiler ends with that process.

@@ -2,21 +2,26 @@
 
 mod bench;
 mod build;
+mod changes;
 mod contract;
 mod facts;
 mod inspect;
 mod loaded;
 mod new;
 mod progress;
+mod question;
+mod record;
+mod replay;
 mod report;
 mod run;
 mod section;
+mod templates;
 mod transfer;
 
 use anyhow::Context as _;
 use clap::{Subcommand, ValueEnum};
 
-use crate::Ending;
+use crate::{Ending, logging};
 use progress::Progress;
 
 /// Arguments of `pintle plugin`.
@@ -41,6 +46,12 @@ enum Command {
     Run(run::Args),
     /// Holds a plugin against the contract that every one must keep.
     Test(contract::Args),
+    /// Writes the last calls of a plugin in a running operator to files.
+    Record(record::Args),
+    /// Makes a recorded call again, without a cluster.
+    Replay(replay::ReplayArgs),
+    /// Says which recorded calls end otherwise with another version of a plugin.
+    Diff(replay::DiffArgs),
     /// Calls a plugin many times and says how long it takes.
     Bench(bench::Args),
     /// Pushes a component to a registry.
@@ -64,6 +75,8 @@ pub(crate) enum Output {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Ending> {
     let Args { command, output } = args;
+    // What a plugin says and prints is for its author.
+    logging::start_for_authors();
     let progress = Progress::new(output == Output::Json);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -75,6 +88,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Ending> {
         Command::Inspect(args) => runtime.block_on(inspect::run(args, output, &progress)),
         Command::Run(args) => runtime.block_on(run::run(args, output, &progress)),
         Command::Test(args) => runtime.block_on(contract::run(args, output, &progress)),
+        Command::Record(args) => runtime.block_on(record::run(args, output, &progress)),
+        Command::Replay(args) => runtime.block_on(replay::replay(args, output, &progress)),
+        Command::Diff(args) => runtime.block_on(replay::diff(args, output, &progress)),
         Command::Bench(args) => runtime.block_on(bench::run(args, output, &progress)),
         Command::Push(args) => runtime.block_on(transfer::push(args, output, &progress)),
         Command::Pull(args) => runtime.block_on(transfer::pull(args, output, &progress)),

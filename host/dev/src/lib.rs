@@ -10,6 +10,7 @@ pub mod guest;
 pub mod helm;
 pub mod nodes;
 pub mod openshift;
+pub mod polyglot;
 pub mod registry;
 pub mod simulate;
 pub mod stages;

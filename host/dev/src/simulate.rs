@@ -3,12 +3,18 @@
 mod build_run;
 mod builds;
 mod images;
+pub mod kmm;
 mod logs;
 mod pods;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use kube::Client;
+use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
 
 pub use builds::{BuildFacts, Builds, Outcome, Script};
@@ -18,14 +24,20 @@ pub use logs::{Container, Line, PodLogs};
 use crate::ControlPlane;
 use crate::cluster::Error;
 use crate::openshift::Kind;
+use kmm::Kmm;
+
+/// From the moment a node is eligible to the moment it has a kernel module loaded.
+const MODULE_LOAD: Duration = Duration::from_millis(200);
 
 /// The simulators of one control plane. They run while this exists, on the runtime on which they were started.
-#[derive(Debug)]
 pub struct Simulators {
     images: Arc<Images>,
     logs: Arc<PodLogs>,
     builds: Option<Arc<Builds>>,
     tasks: Vec<JoinHandle<()>>,
+    client: Client,
+    runtime: Handle,
+    kmm: OnceCell<Kmm>,
 }
 
 impl Simulators {
@@ -41,6 +53,7 @@ impl Simulators {
         let pods =
             pods::Simulator::new(client.clone(), images.clone(), logs.clone(), plane.timings().clone());
         let mut tasks = vec![tokio::spawn(pods.run())];
+        let kept = client.clone();
         let builds = plane.openshift().contains(&Kind::BuildConfig).then(|| {
             let usual = plane.timings().build;
             let builds = Arc::new(Builds::new(client.clone(), usual));
@@ -54,7 +67,15 @@ impl Simulators {
             tasks.push(tokio::spawn(controller.run()));
             builds
         });
-        Ok(Self { images, logs, builds, tasks })
+        Ok(Self {
+            images,
+            logs,
+            builds,
+            tasks,
+            client: kept,
+            runtime: Handle::current(),
+            kmm: OnceCell::new(),
+        })
     }
 
     /// The images that can be pulled.
@@ -67,9 +88,34 @@ impl Simulators {
         self.builds.as_ref()
     }
 
+    /// The Kernel Module Management operator: installed, with its kind, when it is first asked for.
+    ///
+    /// # Errors
+    /// The API server refuses the kind.
+    pub async fn kmm(&self) -> Result<&Kmm, kube::Error> {
+        let install = || async {
+            let client = self.client.clone();
+            let started = self.runtime.spawn(async move {
+                kmm::install(&client).await?;
+                Ok(Kmm::start(client, MODULE_LOAD))
+            });
+            started.await.map_err(|error| kube::Error::Service(error.into()))?
+        };
+        self.kmm.get_or_try_init(install).await
+    }
+
     /// What containers print.
     pub const fn logs(&self) -> &Arc<PodLogs> {
         &self.logs
+    }
+}
+
+impl fmt::Debug for Simulators {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Simulators")
+            .field("images", &self.images)
+            .field("builds", &self.builds)
+            .finish_non_exhaustive()
     }
 }
 

@@ -6,10 +6,19 @@ use futures::{StreamExt as _, future::join_all, stream};
 use pintle_api::{Answer, Facts as _, Object, ObjectRef, Record, names, watch::DriftIgnore};
 use pintle_cluster::{ApiError, Applied, Cause as ApiCause, Delete as DeleteHow, Expect};
 use pintle_plan::{
-    Answers, Apply, ApplyMode, Cause, Delete, Known, Memory, Refusal, Step, held_mark, rendered_mark,
+    Answers, Apply, ApplyMode, CallAnswer, Cause, Delete, Known, Memory, Refusal, Step, held_mark,
+    rendered_mark,
 };
 
-use crate::{context::Context, error_text::one_line, plugins::Caller};
+use crate::{
+    context::Context,
+    error_text::one_line,
+    plugins::{
+        Caller,
+        question::{Answered, NoAnswer, Question, Reply},
+        said::Said,
+    },
+};
 
 /// Applies of one rank that run at once.
 const AT_ONCE: usize = 8;
@@ -25,6 +34,8 @@ pub(crate) struct Progress {
     pub(crate) reads: Record,
     /// Differences that do not count.
     pub(crate) ignore: Vec<DriftIgnore>,
+    /// What plugins want told.
+    pub(crate) said: Said,
     /// Objects that were written.
     pub(crate) writes: u32,
     /// This process may not write any more.
@@ -46,10 +57,13 @@ pub(crate) async fn run(ctx: &Context, caller: &Caller<'_>, steps: Vec<Step>, pr
             other => others.push(other),
         }
     }
-    let answers = join_all(calls.iter().map(|call| caller.ask(call))).await;
-    for (call, (answer, record)) in calls.into_iter().zip(answers) {
-        progress.reads.extend(record);
-        progress.answers.calls.insert(call.key, answer);
+    for (question, reply) in join_all(calls.iter().map(|call| caller.check(call))).await {
+        progress.hear(ctx, &question, &reply);
+        let answer = match reply.answer {
+            Ok(checked) => CallAnswer { recheck: Answered::recheck(&checked), verdict: checked.verdict },
+            Err(NoAnswer { verdict, recheck, .. }) => CallAnswer { verdict, recheck },
+        };
+        progress.answers.calls.insert(question.key, answer);
     }
     apply_by_rank(ctx, applies, progress).await;
     for step in others {
@@ -147,8 +161,22 @@ async fn delete(ctx: &Context, caller: &Caller<'_>, step: &Delete, progress: &mu
 impl Progress {
     /// Nothing done yet.
     pub(crate) fn new(memory: Memory) -> Self {
-        let (answers, reads) = (Answers::default(), Record::default());
-        Self { memory, answers, reads, ignore: Vec::new(), writes: 0, lost_lead: false }
+        let (answers, reads, said, ignore) = Default::default();
+        Self { memory, answers, reads, said, ignore, writes: 0, lost_lead: false }
+    }
+
+    /// Takes over what came with the reply to any question: what was read wakes the release from now on,
+    /// what is to be kept is in the memory, what is to be told is told at the end of the pass.
+    pub(crate) fn hear<T: Answered>(&mut self, ctx: &Context, question: &Question, reply: &Reply<T>) {
+        self.reads.extend(reply.reads.clone());
+        let report = match &reply.answer {
+            Ok(answer) => Some(answer.report()),
+            Err(no_answer) => no_answer.report.as_deref(),
+        };
+        if let Some(report) = report {
+            let version = ctx.plugins.version_of(&question.key.plugin);
+            self.said.note(question, &version, report, &mut self.memory);
+        }
     }
 
     fn note(&mut self, target: &ObjectRef, outcome: Result<(), ApiError>) {

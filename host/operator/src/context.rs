@@ -13,7 +13,7 @@ use crate::{
     ledger::Ledger,
     metrics::Metrics,
     options::Options,
-    plugins::Plugins,
+    plugins::{Plugins, Shelf},
     queue::Queue,
     watches::Bindings,
 };
@@ -30,6 +30,7 @@ pub(crate) struct Context {
     pub(crate) sources: Sources,
     pub(crate) charts: Charts,
     pub(crate) plugins: Plugins,
+    pub(crate) shelf: Shelf,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) queue: Arc<Queue<Key>>,
     /// What this process remembers of releases between passes.

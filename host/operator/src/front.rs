@@ -1,19 +1,26 @@
 //! Owners of releases: what a SpecialResource and an object of a watched kind have in common.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use pintle_api::{
     Object, SpecialResource, names,
     special_resource::{HelmChart, SpecialResourceSpec},
     watch::{Adopt, CrdPolicy, DriftDetection, DriftMode, ValuesFrom, WatchSpec},
 };
+use pintle_chart::Chart;
 use pintle_plan::{Flavor, Policy, Release};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
     error_text::one_line,
+    plugins::Named,
     record::HISTORY,
+    values_from::Source,
     wishes::{self, Wishes},
 };
 
@@ -29,7 +36,7 @@ pub(crate) struct Front {
     /// What made it.
     pub(crate) kind: FrontKind,
     /// Values that ConfigMaps and Secrets hold for it, once they were read.
-    pub(crate) values_from: Vec<Map<String, Value>>,
+    pub(crate) values_from: Vec<Source>,
     /// What annotations on the owner ask for.
     pub(crate) wishes: Wishes,
 }
@@ -155,9 +162,14 @@ impl Front {
         self.wishes.period.or(of_watch)
     }
 
+    /// The owner's `spec`.
+    pub(crate) fn owner_spec(&self) -> Map<String, Value> {
+        self.owner.at("/spec").and_then(Value::as_object).cloned().unwrap_or_default()
+    }
+
     /// What the user set: part of the mark of a revision.
     pub(crate) fn user_values(&self) -> Map<String, Value> {
-        let spec = self.owner.at("/spec").and_then(Value::as_object).cloned().unwrap_or_default();
+        let spec = self.owner_spec();
         match &self.kind {
             FrontKind::SpecialResource(_) => spec,
             FrontKind::Watch(watch) => {
@@ -178,9 +190,30 @@ impl Front {
         }
     }
 
+    /// Plugins that map values, in order: those of the chart, then those of the owner or its Watch. A
+    /// plugin that is named twice is asked once.
+    pub(crate) fn value_mappers(&self, chart: &Chart) -> Vec<Named> {
+        let mut mappers = Named::of_chart(chart, names::VALUE_MAPPER);
+        match &self.kind {
+            FrontKind::SpecialResource(spec) => {
+                let plugins = spec.plugins.iter().flat_map(|plugins| &plugins.value_mappers);
+                mappers.extend(plugins.map(|name| Named::plain(name)));
+            }
+            FrontKind::Watch(watch) => {
+                let own = watch.value_mapper.iter();
+                mappers.extend(
+                    own.map(|own| Named { name: own.plugin.clone(), config: Some(own.config.clone()) }),
+                );
+            }
+        }
+        let mut seen = BTreeSet::new();
+        mappers.retain(|named| seen.insert(named.name.clone()));
+        mappers
+    }
+
     /// Text that differs when anything the user set does, here or in what is named here. It holds no value.
     pub(crate) fn values_mark(&self) -> String {
-        let from = self.values_from.iter().map(|values| Value::Object(values.clone()).to_string());
+        let from = self.values_from.iter().map(|source| Value::Object(source.values.clone()).to_string());
         let text = from.chain([Value::Object(self.user_values()).to_string()]).collect::<Vec<_>>().join("|");
         format!("{:x}", pintle_plan::fnv1a(text.as_bytes()))
     }
@@ -223,7 +256,7 @@ fn refuse_unserved(spec: &SpecialResourceSpec) -> Result<(), FrontError> {
     let refused = [
         (!spec.dependencies.is_empty(), "dependencies"),
         (!spec.service_account_name.is_empty(), "serviceAccountName"),
-        (spec.plugins.is_some(), "plugins"),
+        (spec.plugins.as_ref().is_some_and(|plugins| !plugins.hooks.is_empty()), "plugins.hooks"),
     ];
     match refused.into_iter().find(|(is_set, _)| *is_set) {
         Some((_, field)) => Err(FrontError::NotServed { field }),

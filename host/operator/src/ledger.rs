@@ -1,16 +1,21 @@
 //! What this process remembers between passes; lost at its end without harm.
 
 use std::{
+    any::Any,
     collections::{BTreeSet, HashMap},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use pintle_api::{Facts, Given, Read, Record};
 use pintle_cluster::answer_fingerprint;
-use pintle_plan::{CallAnswer, CallKey};
 use tokio::time::Instant;
 
-use crate::{context::Key, metrics::KindLabels, render::Objects};
+use crate::{
+    context::Key,
+    metrics::KindLabels,
+    plugins::question::{Answered, NoAnswer, Question, Reply},
+    render::{Objects, Raw},
+};
 
 /// What this process remembers between passes.
 #[derive(Default)]
@@ -27,11 +32,11 @@ pub(crate) struct Entry {
     /// Passes in a row that failed in a way a retry may mend.
     pub(crate) tries: u32,
     /// Calls of each plugin that did not end the waiting.
-    attempts: HashMap<CallKey, u32>,
+    attempts: HashMap<Question, u32>,
     /// How the last call of each plugin failed, for as long as it does.
-    failures: HashMap<CallKey, String>,
-    /// Answers of plugins that say ready, for as long as nothing they read changes.
-    answers: HashMap<CallKey, Kept>,
+    failures: HashMap<Question, String>,
+    /// Answers of plugins, for as long as they hold.
+    answers: HashMap<Question, Kept>,
     /// Marks of the status that was last sent, and of what the server kept of it.
     pub(crate) told: Option<(u64, u64)>,
     /// When a status was last written.
@@ -40,6 +45,8 @@ pub(crate) struct Entry {
     pub(crate) first_write_at: Option<Instant>,
     /// What was last rendered, and from what.
     pub(crate) rendered: Option<(String, Objects)>,
+    /// The same before post-renderers changed it, where there are any.
+    pub(crate) raw: Option<(String, Raw)>,
     /// Series of metrics that go with the owner.
     pub(crate) series: Vec<KindLabels>,
     /// States whose metrics go with the owner.
@@ -52,11 +59,35 @@ pub(crate) struct Entry {
     pub(crate) outside: Option<String>,
 }
 
-/// An answer that holds until something that went into it changes.
+/// An answer, or why there is none, that holds until something that went into it changes.
 struct Kept {
-    mark: u64,
-    answer: CallAnswer,
-    record: Record,
+    marks: Marks,
+    keeping: Keeping,
+    /// `Result<T, NoAnswer>` of the function's answer.
+    answer: Arc<dyn Any + Send + Sync>,
+    reads: Record,
+}
+
+/// Marks of what goes into an answer besides what is read for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// The plugin, its config, the revision and its values.
+    pub(crate) operation: u64,
+    /// The other inputs of the call.
+    pub(crate) inputs: u64,
+}
+
+/// For how long an answer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// It is asked for again in the next pass.
+    Never,
+    /// Until an input or a read differs.
+    WhileInputsHold,
+    /// The same, and no longer than this.
+    Until(Instant),
+    /// Until the plugin or the operation is another one, whatever else changes.
+    WholeOperation,
 }
 
 // === impl Ledger ===
@@ -96,71 +127,66 @@ impl Ledger {
     }
 
     /// How often a plugin was asked this without an end of the waiting.
-    pub(crate) fn attempts(&self, key: &Key, call: &CallKey) -> u32 {
-        self.with(key, |entry| entry.attempts.get(call).copied().unwrap_or_default())
+    pub(crate) fn attempts(&self, key: &Key, question: &Question) -> u32 {
+        self.with(key, |entry| entry.attempts.get(question).copied().unwrap_or_default())
     }
 
     /// Counts a call; gives how many there were before.
-    pub(crate) fn count_attempt(&self, key: &Key, call: &CallKey) -> u32 {
+    pub(crate) fn count_attempt(&self, key: &Key, question: &Question) -> u32 {
         self.with(key, |entry| {
-            let count = entry.attempts.entry(call.clone()).or_default();
+            let count = entry.attempts.entry(question.clone()).or_default();
             *count = count.saturating_add(1);
             *count - 1
         })
     }
 
     /// Keeps how a call failed; nothing when it did not.
-    pub(crate) fn note_failure(&self, key: &Key, call: &CallKey, failure: Option<String>) {
+    pub(crate) fn note_failure(&self, key: &Key, question: &Question, failure: Option<String>) {
         self.with(key, |entry| match failure {
-            Some(failure) => drop(entry.failures.insert(call.clone(), failure)),
-            None => drop(entry.failures.remove(call)),
+            Some(failure) => drop(entry.failures.insert(question.clone(), failure)),
+            None => drop(entry.failures.remove(question)),
         });
     }
 
     /// How the last call failed, where it did.
-    pub(crate) fn last_failure(&self, key: &Key, call: &CallKey) -> Option<String> {
-        self.with(key, |entry| entry.failures.get(call).cloned())
+    pub(crate) fn last_failure(&self, key: &Key, question: &Question) -> Option<String> {
+        self.with(key, |entry| entry.failures.get(question).cloned())
     }
 
-    /// Keeps an answer that says ready; any other is asked for again.
-    pub(crate) fn keep_answer(
+    /// Keeps an answer for as long as it holds.
+    pub(crate) fn keep_answer<T: Answered>(
         &self,
         key: &Key,
-        call: &CallKey,
-        mark: u64,
-        answer: &CallAnswer,
-        record: &Record,
+        question: &Question,
+        marks: Marks,
+        reply: &Reply<T>,
+        keeping: Keeping,
     ) {
         self.with(key, |entry| {
-            if answer.verdict.is_ready() {
-                entry.attempts.remove(call);
-                let kept = Kept { mark, answer: answer.clone(), record: record.clone() };
-                entry.answers.insert(call.clone(), kept);
-            } else {
-                entry.answers.remove(call);
+            if reply.answer.as_ref().is_ok_and(Answered::is_settled) {
+                entry.attempts.remove(question);
             }
+            if keeping == Keeping::Never {
+                entry.answers.remove(question);
+                return;
+            }
+            let (answer, reads) = (Arc::new(reply.answer.clone()), reply.reads.clone());
+            entry.answers.insert(question.clone(), Kept { marks, keeping, answer, reads });
         });
     }
 
-    /// The answer to the same question, where nothing that was read for it has changed since.
-    pub(crate) fn kept_answer(
+    /// The answer to the same question, where nothing that went into it has changed since.
+    pub(crate) fn kept_answer<T: Answered>(
         &self,
         key: &Key,
-        call: &CallKey,
-        mark: u64,
+        question: &Question,
+        marks: Marks,
         facts: &dyn Facts,
-    ) -> Option<(CallAnswer, Record)> {
+    ) -> Option<Reply<T>> {
         self.with(key, |entry| {
-            let kept = entry.answers.get(call).filter(|kept| kept.mark == mark)?;
-            let holds = kept.record.iter().all(|(read, given)| {
-                let now = match read {
-                    Read::Get(target) => Given::Object(facts.get(target)),
-                    Read::List(query) => Given::Objects(facts.list(query)),
-                    Read::Tail(_) | Read::Resolve(_) => return false,
-                };
-                answer_fingerprint(&now) == answer_fingerprint(given)
-            });
-            holds.then(|| (kept.answer.clone(), kept.record.clone()))
+            let kept = entry.answers.get(question).filter(|kept| kept.holds(marks, facts))?;
+            let answer = kept.answer.downcast_ref::<Result<T, NoAnswer>>()?.clone();
+            Some(Reply { answer, reads: kept.reads.clone() })
         })
     }
 
@@ -195,5 +221,33 @@ impl Ledger {
 
     fn callers(&self) -> MutexGuard<'_, HashMap<String, BTreeSet<Key>>> {
         self.plugin_to_callers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Kept ===
+
+impl Kept {
+    fn holds(&self, marks: Marks, facts: &dyn Facts) -> bool {
+        if self.marks.operation != marks.operation {
+            return false;
+        }
+        match self.keeping {
+            Keeping::Never => false,
+            Keeping::WholeOperation => true,
+            Keeping::WhileInputsHold => self.is_of(marks, facts),
+            Keeping::Until(until) => Instant::now() < until && self.is_of(marks, facts),
+        }
+    }
+
+    fn is_of(&self, marks: Marks, facts: &dyn Facts) -> bool {
+        self.marks == marks
+            && self.reads.iter().all(|(read, given)| {
+                let now = match read {
+                    Read::Get(target) => Given::Object(facts.get(target)),
+                    Read::List(query) => Given::Objects(facts.list(query)),
+                    Read::Tail(_) | Read::Resolve(_) => return false,
+                };
+                answer_fingerprint(&now) == answer_fingerprint(given)
+            })
     }
 }

@@ -3,7 +3,9 @@
 
 mod apply;
 mod charts;
+mod code_cache;
 mod context;
+mod edits;
 mod error_text;
 mod fetch;
 mod front;

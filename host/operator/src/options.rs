@@ -1,10 +1,11 @@
 //! What an administrator sets.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
 use pintle_api::watch::WatchSpec;
 use pintle_cluster::{ConnectOptions, Reach};
 use pintle_plugin::Compiler;
+use pintle_source::Settings;
 
 /// What an administrator sets.
 pub struct Options {
@@ -26,6 +27,17 @@ pub struct Options {
     pub allow_unsigned: bool,
     /// Registries that speak plain HTTP, as `host:port`.
     pub plain_http: Vec<String>,
+    /// How registries are spoken to, by `host:port`: mirrors, certificates.
+    pub registries: BTreeMap<String, Settings>,
+    /// Credentials for registries, as container engines keep them; asked after those of a Plugin.
+    pub registry_config: Option<PathBuf>,
+    /// Authorities and logs for signatures, as `trusted_root.json`, where a Plugin names none; absent: those of
+    /// Sigstore's public instance.
+    pub trust_root: Option<String>,
+    /// Where plugins and their compiled code are kept; absent: nowhere.
+    pub plugin_cache: Option<PathBuf>,
+    /// Folders that `file://` plugins may lie in; empty: none may.
+    pub plugin_folders: Vec<PathBuf>,
     /// Folders that `file://` repositories may lie in; empty: any.
     pub chart_folders: Vec<PathBuf>,
     /// Who compiles plugins.
@@ -54,12 +66,26 @@ impl Options {
             selector: String::new(),
             allow_unsigned: false,
             plain_http: Vec::new(),
+            registries: BTreeMap::new(),
+            registry_config: None,
+            trust_root: None,
+            plugin_cache: None,
+            plugin_folders: Vec::new(),
             chart_folders: Vec::new(),
             compiler: Compiler::default(),
             watches: Vec::new(),
             workers: 4,
             sweep: Duration::from_secs(600),
         }
+    }
+
+    /// How each registry is spoken to: as its settings say, and without TLS where it is named so.
+    pub(crate) fn registry_settings(&self) -> BTreeMap<String, Settings> {
+        let mut settings = self.registries.clone();
+        for host in &self.plain_http {
+            settings.entry(host.clone()).or_default().plain_http = true;
+        }
+        settings
     }
 
     pub(crate) fn connect_options(&self) -> ConnectOptions {

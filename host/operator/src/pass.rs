@@ -1,5 +1,6 @@
 //! One pass over an owner: fetch, map, render, plan, apply, report.
 
+mod consult;
 mod look;
 mod remedy;
 mod removal;

@@ -1,26 +1,39 @@
 //! Plugins: pulled, loaded, told how they are, and called.
 
-mod call;
+pub(crate) mod call;
 mod controller;
+pub(crate) mod question;
+pub(crate) mod said;
+mod schemas;
 
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use pintle_api::plugin::PluginSpec;
+use pintle_chart::Chart;
 use pintle_plugin::{Breakers, Engine, Plugin};
 use pintle_source::artifact::Registries;
+use serde_json::{Map, Value};
 
-pub(crate) use call::{Caller, LOADING};
-pub(crate) use controller::reconcile;
+use crate::error_text::one_line;
+pub(crate) use call::{About, Caller, LOADING};
+pub(crate) use controller::{Shelf, reconcile};
+pub(crate) use schemas::Schemas;
 
 /// The plugins of this process.
 pub(crate) struct Plugins {
     pub(crate) engine: Engine,
     pub(crate) registries: Registries,
     loaded: Mutex<HashMap<String, Loaded>>,
+    /// Plugins under a config of their caller's, by name, generation and config.
+    configured: Mutex<Configured>,
     pub(crate) breakers: Mutex<Breakers>,
 }
+
+/// By name and generation of the Plugin, and the config over its own.
+type Configured = HashMap<(String, i64, String), Result<Plugin, Unready>>;
 
 /// What became of a Plugin object.
 #[derive(Clone)]
@@ -29,6 +42,15 @@ pub(crate) struct Loaded {
     pub(crate) generation: i64,
     /// The plugin, or why it is not there.
     pub(crate) plugin: Result<Plugin, Unready>,
+}
+
+/// A plugin as somebody names it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Named {
+    /// Name of the Plugin.
+    pub(crate) name: String,
+    /// Config over that of the Plugin; only an administrator gives one.
+    pub(crate) config: Option<Map<String, Value>>,
 }
 
 /// Why a plugin cannot be called.
@@ -42,12 +64,33 @@ pub(crate) struct Unready {
     pub(crate) may_pass: bool,
 }
 
+// === impl Named ===
+
+impl Named {
+    /// A plugin with the config of its Plugin.
+    pub(crate) fn plain(name: &str) -> Self {
+        Self { name: name.to_owned(), config: None }
+    }
+
+    /// The plugins that an annotation of `Chart.yaml` names.
+    pub(crate) fn of_chart(chart: &Chart, annotation: &str) -> Vec<Self> {
+        let text = chart.metadata.annotations.get(annotation);
+        text.map(|text| Self::list(text)).unwrap_or_default()
+    }
+
+    /// The names in an annotation, in order: `one, other`.
+    pub(crate) fn list(text: &str) -> Vec<Self> {
+        let names = text.split(|letter: char| letter == ',' || letter.is_whitespace());
+        names.filter(|name| !name.is_empty()).map(Self::plain).collect()
+    }
+}
+
 // === impl Plugins ===
 
 impl Plugins {
     pub(crate) fn new(engine: Engine, registries: Registries) -> Self {
-        let (loaded, breakers) = (Mutex::new(HashMap::new()), Mutex::new(Breakers::default()));
-        Self { engine, registries, loaded, breakers }
+        let (loaded, configured, breakers) = Default::default();
+        Self { engine, registries, loaded, configured, breakers: Mutex::new(breakers) }
     }
 
     /// What became of a Plugin; nothing while no object of that name was seen.
@@ -55,16 +98,77 @@ impl Plugins {
         self.lock().get(name).cloned()
     }
 
+    /// Version in the manifest of a plugin; empty where there is none.
+    pub(crate) fn version_of(&self, name: &str) -> String {
+        let plugin = self.find(name).and_then(|loaded| loaded.plugin.ok());
+        plugin.map(|plugin| plugin.manifest().version.clone()).unwrap_or_default()
+    }
+
+    /// The plugin under the config of its caller; checked once for each config.
+    pub(crate) async fn configured(
+        &self,
+        plugin: &Plugin,
+        generation: i64,
+        named: &Named,
+        spec: impl FnOnce() -> Option<PluginSpec>,
+    ) -> Result<Plugin, Unready> {
+        let Some(config) = named.config.as_ref().filter(|config| !config.is_empty()) else {
+            return Ok(plugin.clone());
+        };
+        let key = (named.name.clone(), generation, Value::Object(config.clone()).to_string());
+        if let Some(known) = self.lock_configured().get(&key) {
+            return known.clone();
+        }
+        let Some(mut spec) = spec() else { return Err(Unready::changing(&named.name)) };
+        spec.config = pintle_chart::values::overlay([&spec.config, config]);
+        let bound = plugin.rebind(&spec).await.map_err(|err| Unready {
+            reason: err.reason().to_owned(),
+            message: one_line(&err),
+            may_pass: false,
+        });
+        self.lock_configured().insert(key, bound.clone());
+        bound
+    }
+
     fn keep(&self, name: &str, loaded: Loaded) {
+        self.lock_configured().retain(|(known, ..), _| known != name);
         self.lock().insert(name.to_owned(), loaded);
         self.breakers.lock().unwrap_or_else(PoisonError::into_inner).forget_plugin(name);
     }
 
     fn forget(&self, name: &str) {
+        self.lock_configured().retain(|(known, ..), _| known != name);
         self.lock().remove(name);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Loaded>> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_configured(&self) -> MutexGuard<'_, Configured> {
+        self.configured.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Unready ===
+
+impl Unready {
+    /// Its object is another one than what was loaded: the end of the loading wakes the release.
+    fn changing(name: &str) -> Self {
+        let message = format!("Plugin {name} has changed and is being loaded again");
+        Self { reason: LOADING.to_owned(), message, may_pass: true }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_an_annotation_are_in_order_and_may_stand_on_lines_of_their_own() {
+        let names = |text: &str| Named::list(text).into_iter().map(|named| named.name).collect::<Vec<_>>();
+        assert_eq!(names("b, a"), ["b", "a"]);
+        assert_eq!(names("b\n  a,\n"), ["b", "a"]);
+        assert!(names(" ").is_empty());
     }
 }

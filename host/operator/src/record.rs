@@ -189,8 +189,8 @@ fn config(front: &Front) -> pintle_chart::Values {
         FrontKind::SpecialResource(_) => spec,
         FrontKind::Watch(watch) => {
             let own = spec.get("spec").and_then(serde_json::Value::as_object).cloned().unwrap_or_default();
-            let merged =
-                pintle_chart::values::for_watch(&front.values_from, &own, &[], &watch.override_values);
+            let from: Vec<_> = front.values_from.iter().map(|source| source.values.clone()).collect();
+            let merged = pintle_chart::values::for_watch(&from, &own, &[], &watch.override_values);
             merged.unwrap_or(own)
         }
     }

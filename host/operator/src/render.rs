@@ -19,19 +19,25 @@ use crate::{
     error_text::one_line,
     front::{Front, FrontKind},
     lookup::FactsLookup,
-    map,
+    map::{self, Mapping},
 };
+
+/// Annotations of `Chart.yaml` that are served.
+const CHART_ANNOTATIONS: [&str; 3] = [names::ENGINE, names::VALUE_MAPPER, names::POST_RENDERER];
 
 /// What the objects of a release are rendered from.
 pub(crate) struct Rendering<'a> {
     pub(crate) front: &'a Front,
     pub(crate) chart: &'a Loaded,
     pub(crate) pools: &'a Pools,
+    /// The pools that states fan out over, or why there are none.
+    pub(crate) fan: &'a Result<Vec<Pool>, RenderFault>,
+    pub(crate) mapping: &'a Mapping,
     pub(crate) memory: &'a Memory,
     pub(crate) capabilities: &'a Capabilities,
     pub(crate) facts: &'a dyn Facts,
     /// Whether a kind has namespaces; nothing for kinds nobody serves.
-    pub(crate) is_namespaced: &'a dyn Fn(&Gvk) -> Option<bool>,
+    pub(crate) is_namespaced: &'a (dyn Fn(&Gvk) -> Option<bool> + Sync),
 }
 
 /// What a chart becomes.
@@ -47,78 +53,153 @@ pub(crate) struct Objects {
     pub(crate) chart: Option<StoredChart>,
 }
 
+/// What a chart says, before plugins change it and before it is dressed.
+#[derive(Clone, Default)]
+pub(crate) struct Raw {
+    /// Its states in order; the last may be empty.
+    pub(crate) states: Vec<RawState>,
+    /// Hooks of the whole chart, where it was rendered as a whole.
+    hooks: Vec<pintle_chart::Hook>,
+    notes: String,
+    /// Definitions under `crds/`: they belong to no release, and no plugin changes them.
+    crds: Vec<Rendered>,
+}
+
+/// One state.
+#[derive(Clone)]
+pub(crate) struct RawState {
+    /// Its name.
+    pub(crate) name: String,
+    /// The four digits of SRO's node label.
+    label: String,
+    /// One entry, or one for each pool.
+    pub(crate) pools: Vec<RawPool>,
+}
+
+/// One rendering of a state.
+#[derive(Clone)]
+pub(crate) struct RawPool {
+    /// The pool it is for; absent for all nodes.
+    pub(crate) pool: Option<Pool>,
+    /// What was rendered.
+    pub(crate) documents: Result<Vec<Document>, RenderFault>,
+    hooks: Vec<pintle_chart::Hook>,
+}
+
 /// Documents in the order they are applied, and hooks.
 type Documents = (Vec<Document>, Vec<pintle_chart::Hook>, String);
 
 /// Renders every state. A state that cannot be rendered holds its error; the others do not care.
-pub(crate) fn run(with: &Rendering<'_>) -> Objects {
-    let mut objects = Objects::default();
+pub(crate) fn run(with: &Rendering<'_>) -> Raw {
     match with.front.release.flavor {
-        Flavor::SpecialResource { .. } => special_resource(with, &mut objects),
-        Flavor::Watch => watch(with, &mut objects),
+        Flavor::SpecialResource { .. } => special_resource(with),
+        Flavor::Watch => watch(with).unwrap_or_else(Raw::failed),
+    }
+}
+
+/// Gives every object what its release asks for. What does not fit is the error of its state.
+pub(crate) fn finish(with: &Rendering<'_>, raw: Raw) -> Objects {
+    let mut objects = Objects { notes: raw.notes, ..Objects::default() };
+    if !raw.crds.is_empty() {
+        let pool = PoolInput { pool: String::new(), nodes: with.pools.nodes(), objects: Ok(raw.crds) };
+        let (name, label) = (CRDS.to_owned(), String::new());
+        objects.states.push(StateInput { name, label, pools: vec![pool] });
+    }
+    match dress_hooks(with, None, raw.hooks) {
+        Ok(hooks) => objects.hooks = hooks,
+        Err(fault) => return finish(with, Raw::failed(fault)),
+    }
+    for RawState { name, label, pools } in raw.states {
+        let pools: Vec<_> =
+            pools.into_iter().map(|pool| finish_pool(with, &name, pool, &mut objects.hooks)).collect();
+        let is_empty = |pool: &PoolInput| pool.objects.as_ref().is_ok_and(Vec::is_empty);
+        if name != REST || !pools.iter().all(is_empty) {
+            objects.states.push(StateInput { name, label, pools });
+        }
     }
     objects
 }
 
+fn finish_pool(with: &Rendering<'_>, state: &str, raw: RawPool, hooks: &mut Vec<Hook>) -> PoolInput {
+    let RawPool { pool, documents, hooks: own } = raw;
+    let pool = pool.as_ref();
+    let objects = documents.and_then(|documents| {
+        let own = dress_hooks(with, pool, own)?;
+        let objects = documents.into_iter().map(|document| dress_one(with, state, pool, document));
+        let objects = objects.collect::<Result<_, _>>()?;
+        hooks.extend(own);
+        Ok(objects)
+    });
+    match pool {
+        Some(pool) => PoolInput { pool: pool.key(), nodes: pool.nodes.clone(), objects },
+        None => PoolInput { pool: String::new(), nodes: with.pools.nodes(), objects },
+    }
+}
+
 /// One render per state file and pool, and one for everything that is no state.
-fn special_resource(with: &Rendering<'_>, objects: &mut Objects) {
-    for file in &with.chart.states {
-        let state = state(with, file, &mut objects.hooks);
-        objects.states.push(state);
-    }
-    let rest = pool_input(with, REST, Files::Rest, None, &mut objects.hooks);
-    if rest.objects.as_ref().map_or(true, |rest| !rest.is_empty()) {
-        objects.states.push(StateInput { name: REST.to_owned(), label: String::new(), pools: vec![rest] });
-    }
+fn special_resource(with: &Rendering<'_>) -> Raw {
+    let mut states: Vec<_> = with.chart.states.iter().map(|file| state(with, file)).collect();
+    let rest = raw_pool(with, Files::Rest, None);
+    states.push(RawState { name: REST.to_owned(), label: String::new(), pools: vec![rest] });
+    Raw { states, ..Raw::default() }
 }
 
-fn state(with: &Rendering<'_>, file: &StateFile, hooks: &mut Vec<Hook>) -> StateInput {
+fn state(with: &Rendering<'_>, file: &StateFile) -> RawState {
     let files = Files::State(&file.template);
-    let mut own = Vec::new();
-    let once = (!file.kernel_affine).then(|| pool_input(with, &file.name, files, None, &mut own));
-    let pools = match once.filter(|once| !is_affine(once)) {
-        Some(once) => vec![once],
-        None => {
-            own.clear();
-            let pools = with.pools.pools.iter();
-            pools.map(|pool| pool_input(with, &file.name, files, Some(pool), &mut own)).collect()
-        }
+    let once = (!file.kernel_affine).then(|| raw_pool(with, files, None));
+    let is_single = |once: &RawPool| !once.documents.iter().flatten().any(|one| is_per_pool(with, one));
+    let pools = match (once.filter(is_single), with.fan) {
+        (Some(once), _) => vec![once],
+        (None, Ok(pools)) => pools.iter().map(|pool| raw_pool(with, files, Some(pool))).collect(),
+        (None, Err(fault)) => vec![RawPool { pool: None, documents: Err(fault.clone()), hooks: Vec::new() }],
     };
-    hooks.append(&mut own);
-    StateInput { name: file.name.clone(), label: file.digits.clone(), pools }
+    RawState { name: file.name.clone(), label: file.digits.clone(), pools }
 }
 
-/// True when a rendered object says that there is one of it per kernel; SRO looked at the text alone.
-fn is_affine(input: &PoolInput) -> bool {
-    let mut objects = input.objects.iter().flatten();
-    objects.any(|rendered| rendered.object.annotation(names::SRO_KERNEL_AFFINE) == Some("true"))
+/// True when a rendered object says that there is one of it per pool; SRO looked at the text alone.
+fn is_per_pool(with: &Rendering<'_>, document: &Document) -> bool {
+    pintle_plan::is_per_pool(&document.object, &with.front.release.flavor)
 }
 
-/// One Helm render, split by state: numbered files, `pintle.dev/state`, and the rest.
-fn watch(with: &Rendering<'_>, objects: &mut Objects) {
-    let rendered = render(with, Files::All, None)
-        .and_then(|(documents, hooks, notes)| Ok((documents, dress_hooks(with, None, hooks)?, notes)))
-        .and_then(|rendered| Ok((crds(with)?, rendered)));
-    let documents = match rendered {
-        Ok((crds, (documents, mut hooks, notes))) => {
-            objects.hooks.append(&mut hooks);
-            objects.notes = notes;
-            objects.states.extend((!crds.is_empty()).then(|| single(CRDS, Ok(crds), with)));
-            documents
-        }
-        Err(fault) => return objects.states.push(single(REST, Err(fault), with)),
+fn raw_pool(with: &Rendering<'_>, files: Files<'_>, pool: Option<&Pool>) -> RawPool {
+    let (documents, hooks) = match render(with, files, pool) {
+        Ok((documents, hooks, _)) => (Ok(documents), hooks),
+        Err(fault) => (Err(fault), Vec::new()),
     };
-    let names: BTreeSet<String> = documents.iter().map(state_of).collect();
+    RawPool { pool: pool.cloned(), documents, hooks }
+}
+
+/// One Helm render, split by state: numbered files, `pintle.dev/state`, and the rest. Objects that there is
+/// one of per pool come from one more render for each.
+fn watch(with: &Rendering<'_>) -> Result<Raw, RenderFault> {
+    let (documents, hooks, notes) = render(with, Files::All, None)?;
+    let crds = crds(with)?;
+    let (per_pool, single): (Vec<_>, Vec<_>) =
+        documents.into_iter().partition(|document| is_per_pool(with, document));
+    let mut parts: Vec<(Option<Pool>, Vec<Document>)> = vec![(None, single)];
+    let mut names: BTreeSet<String> = per_pool.iter().map(state_of).collect();
+    if !per_pool.is_empty() {
+        for pool in with.fan.as_ref().map_err(RenderFault::clone)? {
+            let (documents, ..) = render(with, Files::All, Some(pool))?;
+            let own = documents.into_iter().filter(|document| is_per_pool(with, document));
+            parts.push((Some(pool.clone()), own.collect()));
+        }
+    }
+    names.extend(parts.iter().flat_map(|(_, documents)| documents).map(state_of));
     let mut names: Vec<_> = names.into_iter().collect();
     names.sort_by_key(|name| (name == REST, name.clone()));
-    for name in names {
-        let own = documents.iter().filter(|document| state_of(document) == name);
-        let own = own.cloned().collect();
-        objects.states.push(single(&name, dress_all(with, &name, None, own), with));
-    }
+    let states = names.into_iter().map(|name| RawState {
+        pools: parts
+            .iter()
+            .filter_map(|(pool, documents)| part_of(&name, pool.as_ref(), documents))
+            .collect(),
+        label: String::new(),
+        name,
+    });
+    Ok(Raw { states: states.collect(), hooks, notes, crds })
 }
 
-/// The files under `crds/` of the chart, as they are: they belong to no release.
+/// The files under `crds/` of the chart, as they are.
 fn crds(with: &Rendering<'_>) -> Result<Vec<Rendered>, RenderFault> {
     let FrontKind::Watch(watch) = &with.front.kind else { return Ok(Vec::new()) };
     if watch.crds.unwrap_or_default() == CrdPolicy::Skip {
@@ -137,9 +218,10 @@ fn crds(with: &Rendering<'_>) -> Result<Vec<Rendered>, RenderFault> {
     Ok(rendered.collect())
 }
 
-fn single(name: &str, objects: Result<Vec<Rendered>, RenderFault>, with: &Rendering<'_>) -> StateInput {
-    let pool = PoolInput { pool: String::new(), nodes: with.pools.nodes(), objects };
-    StateInput { name: name.to_owned(), label: String::new(), pools: vec![pool] }
+/// What of a rendering belongs to a state; nothing where that is none of it.
+fn part_of(state: &str, pool: Option<&Pool>, documents: &[Document]) -> Option<RawPool> {
+    let own: Vec<_> = documents.iter().filter(|document| state_of(document) == state).cloned().collect();
+    (!own.is_empty()).then(|| RawPool { pool: pool.cloned(), documents: Ok(own), hooks: Vec::new() })
 }
 
 fn state_of(document: &Document) -> String {
@@ -154,25 +236,8 @@ fn state_of(document: &Document) -> String {
     }
 }
 
-fn pool_input(
-    with: &Rendering<'_>,
-    state: &str,
-    files: Files<'_>,
-    pool: Option<&Pool>,
-    hooks: &mut Vec<Hook>,
-) -> PoolInput {
-    let objects = render(with, files, pool).and_then(|(documents, found, _)| {
-        hooks.append(&mut dress_hooks(with, pool, found)?);
-        dress_all(with, state, pool, documents)
-    });
-    match pool {
-        Some(pool) => PoolInput { pool: pool.key(), nodes: pool.nodes.clone(), objects },
-        None => PoolInput { pool: String::new(), nodes: with.pools.nodes(), objects },
-    }
-}
-
 fn render(with: &Rendering<'_>, files: Files<'_>, pool: Option<&Pool>) -> Result<Documents, RenderFault> {
-    refuse_unserved("Chart.yaml", with.chart.chart.metadata.annotations.keys(), &[names::ENGINE])?;
+    refuse_unserved("Chart.yaml", with.chart.chart.metadata.annotations.keys(), &CHART_ANNOTATIONS)?;
     let values = map::run(with, pool)?;
     let lookup = FactsLookup(with.facts);
     let release = pintle_chart::Release {
@@ -198,15 +263,6 @@ fn render(with: &Rendering<'_>, files: Files<'_>, pool: Option<&Pool>) -> Result
         tracing::warn!(owner = %with.front.release.owner, "{warning}");
     }
     Ok((rendered.documents, rendered.hooks, rendered.notes))
-}
-
-fn dress_all(
-    with: &Rendering<'_>,
-    state: &str,
-    pool: Option<&Pool>,
-    documents: Vec<Document>,
-) -> Result<Vec<Rendered>, RenderFault> {
-    documents.into_iter().map(|document| dress_one(with, state, pool, document)).collect()
 }
 
 /// Hooks that Helm would run; tests are run by hand alone.
@@ -235,8 +291,8 @@ fn dress_one(
 ) -> Result<Rendered, RenderFault> {
     let release = &with.front.release;
     let served: &[&str] = match release.flavor {
-        Flavor::SpecialResource { .. } => &[names::WAIT, names::READY_WHEN],
-        Flavor::Watch => &[names::WAIT, names::READY_WHEN, names::STATE],
+        Flavor::SpecialResource { .. } => &[names::WAIT, names::READY_WHEN, names::PER_POOL],
+        Flavor::Watch => &[names::WAIT, names::READY_WHEN, names::PER_POOL, names::STATE],
     };
     if document.object.gvk().group == names::GROUP {
         let message = format!(
@@ -284,7 +340,8 @@ fn refuse_unserved<'a>(
     }
 }
 
-fn fault(err: &RenderError) -> RenderFault {
+/// The error of a rendering as a state's.
+pub(crate) fn fault(err: &RenderError) -> RenderFault {
     let reason = match err {
         RenderError::KubeVersion { .. } => "KubeVersion",
         RenderError::Schema(_) | RenderError::Values(_) => "InvalidValues",
@@ -318,6 +375,38 @@ fn located(err: &pintle_template::Error) -> String {
         message.push_str(&format!("; {hint}"));
     }
     message
+}
+
+// === impl Raw ===
+
+impl Raw {
+    /// Nothing but an error.
+    fn failed(fault: RenderFault) -> Self {
+        let pool = RawPool { pool: None, documents: Err(fault), hooks: Vec::new() };
+        let states = vec![RawState { name: REST.to_owned(), label: String::new(), pools: vec![pool] }];
+        Self { states, ..Self::default() }
+    }
+
+    /// True when every state could be rendered.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.states.iter().flat_map(|state| &state.pools).all(|pool| pool.documents.is_ok())
+    }
+}
+
+// === impl RawState ===
+
+impl RawState {
+    /// A state of one object that a plugin adds.
+    pub(crate) fn of(name: &str, document: Document) -> Self {
+        let pool = RawPool { pool: None, documents: Ok(vec![document]), hooks: Vec::new() };
+        Self { name: name.to_owned(), label: String::new(), pools: vec![pool] }
+    }
+
+    /// The digits its name begins with, as plugins know it.
+    pub(crate) fn number(&self) -> &str {
+        let end = self.name.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(self.name.len());
+        self.name.get(..end).unwrap_or_default()
+    }
 }
 
 // === impl Objects ===

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use pintle_api::{
-    Object, Timestamp,
+    Facts as _, Object, Timestamp, names,
     special_resource::{ChartStatus, SpecialResourceStatus},
     status::{Phase, StateStatus},
 };
@@ -13,6 +13,7 @@ use pintle_plan::{
     Extra, OWN_FIELDS, Plan, REMARKS, Remark, StatusInput, Trouble, fnv1a, paused_status,
     special_resource_status, watch_status,
 };
+use pintle_plugin::Event;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -20,6 +21,7 @@ use crate::{
     context::{Context, Key},
     front::Front,
     metrics::{KindLabels, OwnerLabels, StateLabels},
+    plugins::said::{self, Said},
     watches,
 };
 
@@ -33,6 +35,7 @@ pub(crate) struct Outcome<'a> {
     pub(crate) revision: u32,
     pub(crate) tries: u32,
     pub(crate) is_removal: bool,
+    pub(crate) said: &'a Said,
 }
 
 /// Tells how a release stands. Gives the time after which it is to be told, where it was told less
@@ -50,7 +53,11 @@ pub(crate) async fn run(ctx: &Context, key: &Key, front: &Front, outcome: &Outco
         now: Timestamp::now(),
     };
     measure(ctx, key, &front.owner, outcome.plan);
-    tell(ctx, key, &front.owner, &input).await
+    let told = tell(ctx, key, &front.owner, &input, outcome.said).await;
+    for event in outcome.said.events() {
+        note_of_plugin(ctx, &front.owner, event).await;
+    }
+    told
 }
 
 /// Tells that an owner could not even be planned.
@@ -71,7 +78,7 @@ pub(crate) async fn problem(
         extra: Extra::default(),
         now: Timestamp::now(),
     };
-    tell(ctx, key, owner, &input).await
+    tell(ctx, key, owner, &input, &Said::default()).await
 }
 
 /// Tells that nothing is done for an owner, and leaves the rest of its status as it is.
@@ -89,14 +96,11 @@ pub(crate) async fn paused(ctx: &Context, key: &Key, front: &Front) {
         extra: extra(ctx, key, front),
         now: Timestamp::now(),
     };
-    let status = if owner.kind() == "SpecialResource" {
-        let mut status: SpecialResourceStatus = serde_json::from_value(before.clone()).unwrap_or_default();
-        let paused = paused_status(&input, &before).remove("conditions").unwrap_or_default();
-        status.conditions = serde_json::from_value(paused).unwrap_or_default();
-        json!(status)
-    } else {
-        Value::Object(paused_status(&input, &before))
-    };
+    let mut status = own(owner, &before);
+    let paused = paused_status(&input, &before).remove("conditions").unwrap_or_default();
+    if let Value::Object(status) = &mut status {
+        status.insert("conditions".to_owned(), paused);
+    }
     if !is_same(&status, &own(owner, &before)) && write_status(ctx, owner, &status).await {
         announce(ctx, owner, &before, &status).await;
     }
@@ -125,14 +129,25 @@ fn extra(ctx: &Context, key: &Key, front: &Front) -> Extra {
     Extra { release: front.release.name.clone(), notes: notes.unwrap_or_default(), remarks }
 }
 
-/// The fields of a status that are ours.
+/// The fields of a status that are ours: those we always write, and those that we wrote for a plugin. What a
+/// vendor's own controller wrote is left to it.
 fn own(owner: &Object, status: &Value) -> Value {
     if owner.kind() == "SpecialResource" {
         return status.clone();
     }
-    let fields = status.as_object().into_iter().flatten();
-    let own = fields.filter(|(field, _)| OWN_FIELDS.contains(&field.as_str()));
-    Value::Object(own.map(|(field, value)| (field.clone(), value.clone())).collect())
+    let entries = owner.at("/metadata/managedFields").and_then(Value::as_array);
+    let ours = entries.into_iter().flatten().filter(|entry| {
+        entry["manager"] == names::MANAGER
+            && entry["operation"] == "Apply"
+            && entry["subresource"] == "status"
+    });
+    let held: Vec<&Value> = ours.filter_map(|entry| entry.pointer("/fieldsV1/f:status")).collect();
+    let is_own = |field: &str| {
+        let step = format!("f:{field}");
+        OWN_FIELDS.contains(&field) || held.iter().any(|fields| fields.get(&step).is_some())
+    };
+    let fields = status.as_object().into_iter().flatten().filter(|(field, _)| is_own(field));
+    Value::Object(fields.map(|(field, value)| (field.clone(), value.clone())).collect())
 }
 
 /// The states as they were last told.
@@ -141,14 +156,26 @@ pub(crate) fn states_before(owner: &Object) -> Vec<StateStatus> {
     serde_json::from_value(states).unwrap_or_default()
 }
 
-async fn tell(ctx: &Context, key: &Key, owner: &Object, input: &StatusInput<'_>) -> Option<Duration> {
+async fn tell(
+    ctx: &Context,
+    key: &Key,
+    owner: &Object,
+    input: &StatusInput<'_>,
+    said: &Said,
+) -> Option<Duration> {
     let before = owner.at("/status").cloned().unwrap_or_else(|| json!({}));
-    let status = if owner.kind() == "SpecialResource" {
+    let mut status = if owner.kind() == "SpecialResource" {
         let before: SpecialResourceStatus = serde_json::from_value(before.clone()).unwrap_or_default();
         json!(special_resource_status(input, &before))
     } else {
-        Value::Object(watch_status(input, &before))
+        let mut status = own(owner, &before);
+        if let Value::Object(status) = &mut status {
+            status.retain(|field, _| !OWN_FIELDS.contains(&field.as_str()));
+            status.extend(watch_status(input, &before));
+        }
+        status
     };
+    said.put_into(&mut status, owner, input.now);
     let known = own(owner, &before);
     let marks = (mark_of(&status), mark_of(&known));
     if is_same(&status, &known) || ctx.ledger.with(key, |entry| entry.told == Some(marks)) {
@@ -160,7 +187,7 @@ async fn tell(ctx: &Context, key: &Key, owner: &Object, input: &StatusInput<'_>)
     }
     if let Some(written) = send_status(ctx, owner, &status).await {
         // What the kind's schema has no place for was dropped: the same again would be dropped again.
-        let kept = own(owner, &written.at("/status").cloned().unwrap_or_default());
+        let kept = own(&written, &written.at("/status").cloned().unwrap_or_default());
         ctx.ledger.with(key, |entry| {
             entry.status_at = Some(Instant::now());
             entry.told = Some((mark_of(&status), mark_of(&kept)));
@@ -261,6 +288,13 @@ fn message_of(status: &Value, kind: &str) -> String {
     let list = status.get("conditions").and_then(Value::as_array);
     let found = list.into_iter().flatten().find(|c| c.get("type").and_then(Value::as_str) == Some(kind));
     found.and_then(|c| c.get("message")?.as_str()).unwrap_or_default().to_owned()
+}
+
+/// An event of a plugin, about the owner or an object of the release.
+async fn note_of_plugin(ctx: &Context, owner: &Object, event: &Event) {
+    let live = event.regarding.as_ref().and_then(|target| ctx.caches.get(target).found());
+    let about = live.as_deref().unwrap_or(owner);
+    note(ctx, about, said::kind_of(event), &event.reason, &event.message).await;
 }
 
 /// An event about an owner.

@@ -8,17 +8,18 @@ use pintle_cluster::{
     Wakes,
 };
 use pintle_plugin::{Engine, EngineError, Options as EngineOptions};
-use pintle_source::{Sources, artifact::Registries};
+use pintle_source::{Limits, Sources, artifact::Registries};
 use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
     charts::Charts,
+    code_cache,
     context::{Context, Key},
     ledger::Ledger,
     metrics::Metrics,
     options::Options,
     pass,
-    plugins::{self, Plugins},
+    plugins::{self, Plugins, Shelf},
     queue::Queue,
     record, report,
     server::{self, ServeError},
@@ -58,7 +59,11 @@ const KINDS: [(&str, &str, MakeKey); 5] = [
 #[must_use]
 pub fn masks() -> Masks {
     Masks::default()
-        .with("", "Node", Mask::fields(["/spec/taints", "/spec/unschedulable", "/status/nodeInfo"]))
+        .with(
+            "",
+            "Node",
+            Mask::fields(["/spec/taints", "/spec/unschedulable", "/status/nodeInfo", "/status/allocatable"]),
+        )
         .with(
             "",
             "Pod",
@@ -76,8 +81,11 @@ pub fn masks() -> Masks {
 pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(), Error> {
     let (connect, metrics_at, health_at) = (options.connect_options(), options.metrics, options.health);
     let cluster = Cluster::connect(connect).await?;
-    let engine =
-        Engine::new(&EngineOptions { compiler: options.compiler.clone(), ..EngineOptions::default() })?;
+    let engine = Engine::new(&EngineOptions {
+        compiler: options.compiler.clone(),
+        schemas: Some(Arc::new(plugins::Schemas)),
+        ..EngineOptions::default()
+    })?;
     let leadership = match &options.election {
         None => Leadership::always(),
         Some(name) => cluster.campaign(LeaseSettings::new(&options.namespace, name, &options.identity)),
@@ -115,6 +123,7 @@ async fn lead(
     ctx.metrics.leader.set(1);
     let mut tasks = JoinSet::new();
     ctx.cluster.discovery.follow();
+    code_cache::open(ctx).await;
     tasks.spawn(follow_changes(Arc::clone(ctx)));
     tasks.spawn(follow_wakes(Arc::clone(ctx), wakes));
     tasks.spawn(sweep(Arc::clone(ctx)));
@@ -140,7 +149,8 @@ fn context(
         writer: cluster.writer(leadership.clone()),
         sources: Sources::new(None),
         charts: Charts::default(),
-        plugins: Plugins::new(engine, Registries::new(&options.plain_http)),
+        plugins: Plugins::new(engine, Registries::configured(options.registry_settings(), Limits::default())),
+        shelf: Shelf::new(options.plugin_cache.as_deref().map(code_cache::pulled)),
         metrics,
         queue: Arc::new(Queue::new()),
         ledger: Ledger::default(),

@@ -11,6 +11,15 @@ use pintle_chart::{Values, values};
 /// Key that is read when none is named.
 const KEY: &str = "values.yaml";
 
+/// The values of one entry.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Source {
+    /// What is there.
+    pub(crate) values: Values,
+    /// They are of a Secret: no plugin may see them.
+    pub(crate) is_secret: bool,
+}
+
 /// Why values cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Problem {
@@ -53,14 +62,14 @@ pub(crate) fn observe(
     facts: &dyn Facts,
     entries: &[ValuesFrom],
     namespace: &str,
-) -> Result<Vec<Values>, Problem> {
+) -> Result<Vec<Source>, Problem> {
     let found = entries.iter().map(|entry| read(facts, entry, namespace));
     // All are read before the first is missed, so that all of them are watched.
     let found: Vec<_> = found.collect();
     found.into_iter().filter_map(Result::transpose).collect()
 }
 
-fn read(facts: &dyn Facts, entry: &ValuesFrom, namespace: &str) -> Result<Option<Values>, Problem> {
+fn read(facts: &dyn Facts, entry: &ValuesFrom, namespace: &str) -> Result<Option<Source>, Problem> {
     let kind = match entry.kind {
         ValuesKind::ConfigMap => "ConfigMap",
         ValuesKind::Secret => "Secret",
@@ -85,10 +94,11 @@ fn read(facts: &dyn Facts, entry: &ValuesFrom, namespace: &str) -> Result<Option
             (false, false) => Err(Problem::KeyMissing { object, key }),
         };
     };
-    values::parse(&text).map(Some).map_err(|err| {
+    let values = values::parse(&text).map_err(|err| {
         let line = if let values::Error::Yaml { line, .. } = err { line } else { 1 };
         Problem::Broken { object, key: key.to_owned(), line }
-    })
+    })?;
+    Ok(Some(Source { values, is_secret: entry.kind == ValuesKind::Secret }))
 }
 
 fn text_of(live: &Object, kind: ValuesKind, key: &str) -> Option<String> {
@@ -162,7 +172,8 @@ mod tests {
         ];
         let found = observe(&world(), &entries, "ns").unwrap();
         assert_eq!(found.len(), 2);
-        assert_eq!(found[1], *json!({"b": {"d": "s3cret"}}).as_object().unwrap());
+        assert_eq!(found[1].values, *json!({"b": {"d": "s3cret"}}).as_object().unwrap());
+        assert_eq!([found[0].is_secret, found[1].is_secret], [false, true]);
     }
 
     #[test]

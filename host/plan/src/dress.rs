@@ -54,7 +54,7 @@ pub enum DressError {
     },
     /// The name with its suffix is too long.
     #[error(
-        "{object}: its name with the kernel's suffix has {length} characters, 63 are allowed; shorten it"
+        "{object}: its name with the suffix of its pool has {length} characters, 63 are allowed; shorten it"
     )]
     NameTooLong {
         /// The object.
@@ -82,11 +82,13 @@ pub fn dress(dress: &Dress<'_>, mut object: Object, is_namespaced: bool) -> Resu
     } else if !is_namespaced {
         object.map_mut(&["metadata"]).remove("namespace");
     }
-    if let Flavor::SpecialResource { node_selector } = dress.flavor {
+    if matches!(dress.flavor, Flavor::SpecialResource { .. }) {
         mark_as_sro(&mut object);
-        if let Some(pool) = dress.pool.filter(|_| is_affine(&object)) {
-            bind_to_kernel(&mut object, pool)?;
-        }
+    }
+    if let Some(pool) = dress.pool.filter(|_| is_per_pool(&object, dress.flavor)) {
+        bind_to_pool(&mut object, pool)?;
+    }
+    if let Flavor::SpecialResource { node_selector } = dress.flavor {
         select_nodes(&mut object, node_selector);
     }
     crate::normal::normalize(&mut object);
@@ -141,12 +143,19 @@ pub(crate) fn is_affine(object: &Object) -> bool {
     object.annotation(names::SRO_KERNEL_AFFINE) == Some("true")
 }
 
-fn bind_to_kernel(object: &mut Object, pool: &Pool) -> Result<(), DressError> {
+/// True for objects that a release of this flavor has once per pool.
+#[must_use]
+pub fn is_per_pool(object: &Object, flavor: &Flavor) -> bool {
+    let is_asked_for = object.annotation(names::PER_POOL) == Some("true");
+    is_asked_for || (matches!(flavor, Flavor::SpecialResource { .. }) && is_affine(object))
+}
+
+fn bind_to_pool(object: &mut Object, pool: &Pool) -> Result<(), DressError> {
     let name = format!("{}-{}", object.name(), pool.key());
     if name.len() > 63 {
         return Err(DressError::NameTooLong { object: object.reference().to_string(), length: name.len() });
     }
-    if !is_label_value(&pool.kernel) {
+    if pool.mapped.is_none() && !is_label_value(&pool.kernel) {
         let (object, kernel) = (object.reference().to_string(), pool.kernel.clone());
         return Err(DressError::Kernel { object, kernel });
     }
@@ -159,7 +168,12 @@ fn bind_to_kernel(object: &mut Object, pool: &Pool) -> Result<(), DressError> {
         _ => {}
     }
     if let Some(selector) = selector_of(object) {
-        selector.insert(names::NFD_KERNEL.to_owned(), Value::from(pool.kernel.as_str()));
+        match &pool.mapped {
+            Some(mapped) => extend(selector, &mapped.node_selector),
+            None => {
+                selector.insert(names::NFD_KERNEL.to_owned(), Value::from(pool.kernel.as_str()));
+            }
+        }
     }
     Ok(())
 }
@@ -179,8 +193,12 @@ fn select_nodes(object: &mut Object, wanted: &BTreeMap<String, String>) {
         return;
     }
     if let Some(selector) = selector_of(object) {
-        selector.extend(wanted.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))));
+        extend(selector, wanted);
     }
+}
+
+fn extend(selector: &mut Map<String, Value>, wanted: &BTreeMap<String, String>) {
+    selector.extend(wanted.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))));
 }
 
 /// The node selector of a workload, or of what builds or runs on nodes.
@@ -223,7 +241,17 @@ mod tests {
             os_version: "8.4".into(),
             cluster_version: "4.8".into(),
             nodes: vec!["a".into()],
+            mapped: None,
         };
+        check_in(object, flavor, owner, &pool)
+    }
+
+    fn check_in(
+        object: Value,
+        flavor: &Flavor,
+        owner: &ObjectRef,
+        pool: &Pool,
+    ) -> Result<Object, DressError> {
         let with = Dress {
             release: "simple-kmod",
             namespace: "simple-kmod",
@@ -231,7 +259,7 @@ mod tests {
             owner_uid: "u",
             flavor,
             state: "1000-driver-container",
-            pool: Some(&pool),
+            pool: Some(pool),
         };
         dress(&with, Object::new(object).unwrap(), true)
     }
@@ -264,6 +292,38 @@ mod tests {
             Some("true")
         );
         assert!(dressed.annotation(names::SRO_HASH).is_some());
+    }
+
+    #[test]
+    fn an_object_of_a_plugins_pool_has_the_key_and_the_labels_of_the_pool() {
+        let (flavor, owner) = special_resource();
+        let node_selector = BTreeMap::from([("os".to_owned(), "rhel".to_owned())]);
+        let mapped = crate::MappedPool { key: "rhel9".into(), node_selector };
+        let pool = Pool {
+            // Several kernels: none is named, and none must be.
+            kernel: String::new(),
+            os_version: String::new(),
+            cluster_version: String::new(),
+            nodes: vec!["a".into()],
+            mapped: Some(mapped),
+        };
+        let object = |annotation: &str| {
+            json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
+                "metadata": {"name": "driver", "annotations": {annotation: "true"}},
+                "spec": {"template": {"spec": {"nodeSelector": {"gpu": "yes"}}}}})
+        };
+        for (flavor, annotation) in [
+            (&flavor, names::SRO_KERNEL_AFFINE),
+            (&flavor, names::PER_POOL),
+            (&Flavor::Watch, names::PER_POOL),
+        ] {
+            let dressed = check_in(object(annotation), flavor, &owner, &pool).unwrap();
+            assert_eq!(dressed.name(), "driver-rhel9");
+            let selector = dressed.at("/spec/template/spec/nodeSelector").unwrap();
+            assert_eq!(selector, &json!({"gpu": "yes", "os": "rhel"}));
+        }
+        let other = check_in(object(names::SRO_KERNEL_AFFINE), &Flavor::Watch, &owner, &pool).unwrap();
+        assert_eq!(other.name(), "driver", "the annotation means nothing to charts of a Watch");
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! What a release must still know after a restart: kept in one Secret of ours.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_api::{ObjectRef, Timestamp};
 use pintle_chart::manifest::HookEvent;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{drift::Contest, hook::HookRun, remedy::Remedy};
 
@@ -51,6 +52,15 @@ pub struct Memory {
     /// Runs of hooks, of the revision in use and of those that left something behind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookRun>,
+    /// What plugins asked to be kept, by the text of the question they were asked.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub saved: BTreeMap<String, Saved>,
+    /// Mark of the events that came with the last answer to a question: they are told once.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub told: BTreeMap<String, String>,
+    /// Plugins that have conditions or a status of their own in the owner's status.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub spoke: BTreeSet<String>,
     /// When each state of the revision in use began, where it must be done in time.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub begun: BTreeMap<String, Begun>,
@@ -90,6 +100,16 @@ pub enum Operation {
     Install,
     Upgrade,
     Rollback,
+}
+
+/// What a plugin asked to be kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Saved {
+    /// Version of the plugin that asked.
+    #[serde(default)]
+    pub version: String,
+    /// What it shall be given with its next call.
+    pub value: Value,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
@@ -239,6 +259,7 @@ impl Memory {
                     memory.deployed,
                     memory.asked_at.clone(),
                 ),
+                memory.saved.clone(),
             )
         };
         lasting(self) != lasting(other)

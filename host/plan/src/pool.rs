@@ -15,6 +15,17 @@ pub struct Pool {
     pub cluster_version: String,
     /// Names of its nodes, sorted.
     pub nodes: Vec<String>,
+    /// What a plugin made it of; absent for the nodes of one kernel.
+    pub mapped: Option<MappedPool>,
+}
+
+/// Key and labels of a pool that a plugin made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappedPool {
+    /// A DNS label of at most 20 characters: the suffix of its objects.
+    pub key: String,
+    /// Labels of its nodes: they go into the node selector of its workloads.
+    pub node_selector: BTreeMap<String, String>,
 }
 
 /// The nodes a release may use, by pool. The order is that of the kernels' names.
@@ -32,7 +43,10 @@ impl Pool {
     /// The name of the pool in status and memory: the suffix of its objects, a DNS label.
     #[must_use]
     pub fn key(&self) -> String {
-        affinity_suffix(&self.os_version, &self.kernel)
+        match &self.mapped {
+            Some(mapped) => mapped.key.clone(),
+            None => affinity_suffix(&self.os_version, &self.kernel),
+        }
     }
 
     /// `8` of `8.4`.
@@ -50,10 +64,38 @@ impl Pools {
     /// Taints of `node.kubernetes.io/*` do not count: cordoning the last node of a kernel must not
     /// unload its driver.
     pub fn observe(facts: &dyn Facts, selector: &BTreeMap<String, String>) -> Answer<Self> {
+        facts.list(&Self::query(selector)).map(|nodes| Self::group(nodes.iter().map(|node| &**node)))
+    }
+
+    /// The nodes that match `selector`.
+    #[must_use]
+    pub fn query(selector: &BTreeMap<String, String>) -> Query {
         let label_selector = (!selector.is_empty())
             .then(|| selector.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(","));
-        let query = Query { api_version: "v1".into(), kind: "Node".into(), namespace: None, label_selector };
-        facts.list(&query).map(|nodes| Self::group(nodes.iter().map(|node| &**node)))
+        Query { api_version: "v1".into(), kind: "Node".into(), namespace: None, label_selector }
+    }
+
+    /// The pool that a plugin made of these nodes; nothing when workloads may be placed on none of them.
+    /// Kernel and versions are those of its nodes where all have the same.
+    #[must_use]
+    pub fn mapped(&self, mapped: MappedPool, nodes: &[&str]) -> Option<Pool> {
+        let has_any = |pool: &&Pool| pool.nodes.iter().any(|node| nodes.contains(&node.as_str()));
+        let kernels: Vec<&Pool> = self.pools.iter().filter(has_any).collect();
+        let usable = kernels.iter().flat_map(|pool| &pool.nodes);
+        let mut own: Vec<_> = usable.filter(|node| nodes.contains(&node.as_str())).cloned().collect();
+        own.sort();
+        let common = |field: fn(&Pool) -> &str| {
+            let mut texts = kernels.iter().map(|pool| field(pool));
+            let first = texts.next().unwrap_or_default();
+            if texts.all(|text| text == first) { first.to_owned() } else { String::new() }
+        };
+        (!own.is_empty()).then(|| Pool {
+            kernel: common(|pool| &pool.kernel),
+            os_version: common(|pool| &pool.os_version),
+            cluster_version: common(|pool| &pool.cluster_version),
+            nodes: own,
+            mapped: Some(mapped),
+        })
     }
 
     fn group<'a>(nodes: impl Iterator<Item = &'a Object>) -> Self {
@@ -70,7 +112,13 @@ impl Pools {
             }
             let pool = kernel_to_pool.entry(kernel.to_owned()).or_insert_with(|| {
                 let (cluster_version, os_version) = parse_os(node);
-                Pool { kernel: kernel.to_owned(), os_version, cluster_version, nodes: Vec::new() }
+                Pool {
+                    kernel: kernel.to_owned(),
+                    os_version,
+                    cluster_version,
+                    nodes: Vec::new(),
+                    mapped: None,
+                }
             });
             pool.nodes.push(node.name().to_owned());
         }
@@ -196,6 +244,19 @@ mod tests {
         assert_eq!(pools[0].nodes, ["a", "b"]);
         assert_eq!((pools[0].os_version.as_str(), pools[0].cluster_version.as_str()), ("8.4", "4.8"));
         assert_eq!(pools[0].os_major(), "8");
+    }
+
+    #[test]
+    fn a_plugins_pool_has_what_its_nodes_have_in_common() {
+        let nodes = [node("a", "k1", None), node("b", "k1", None), node("c", "k2", None)];
+        let pools = Pools::group(nodes.iter().chain([&node("d", "k2", Some("role/master"))]));
+        let mapped = || MappedPool { key: "gpu".into(), node_selector: BTreeMap::new() };
+        let one = pools.mapped(mapped(), &["b", "a"]).unwrap();
+        assert_eq!((one.key().as_str(), one.kernel.as_str(), one.os_version.as_str()), ("gpu", "k1", "8.4"));
+        assert_eq!(one.nodes, ["a", "b"]);
+        let both = pools.mapped(mapped(), &["a", "c"]).unwrap();
+        assert_eq!((both.kernel.as_str(), both.os_version.as_str()), ("", "8.4"));
+        assert_eq!(pools.mapped(mapped(), &["d", "gone"]), None, "nobody may be placed there");
     }
 
     #[test]

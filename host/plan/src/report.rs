@@ -116,7 +116,7 @@ impl ConditionSet {
 
     /// Sets one condition; its time changes with its status alone.
     pub fn set(&mut self, kind: &str, status: bool, reason: &str, message: &str) {
-        self.set_word(kind, if status { "True" } else { "False" }, reason, message);
+        self.set_if_known(kind, Some(status), reason, message);
     }
 
     /// Takes a condition away.
@@ -124,8 +124,9 @@ impl ConditionSet {
         self.conditions.retain(|condition| condition.kind != kind);
     }
 
-    /// Sets one condition to `True`, `False` or `Unknown`.
-    pub fn set_word(&mut self, kind: &str, status: &str, reason: &str, message: &str) {
+    /// Sets one condition that may be unknown.
+    pub fn set_if_known(&mut self, kind: &str, status: Option<bool>, reason: &str, message: &str) {
+        let status = status.map_or("Unknown", |status| if status { "True" } else { "False" });
         let before = self.conditions.iter().find(|condition| condition.kind == kind);
         let since = before.filter(|before| before.status == status).map(|before| before.last_transition_time);
         let condition = Condition {
@@ -140,6 +141,11 @@ impl ConditionSet {
             Some(slot) => *slot = condition,
             None => self.conditions.push(condition),
         }
+    }
+
+    /// Drops conditions.
+    pub fn retain(&mut self, keep: impl Fn(&Condition) -> bool) {
+        self.conditions.retain(keep);
     }
 
     /// The conditions.

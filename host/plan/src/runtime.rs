@@ -226,6 +226,7 @@ mod tests {
             os_version: "8.4".into(),
             cluster_version: "4.8".into(),
             nodes: vec![],
+            mapped: None,
         };
         let values = kernel_values(Some(&pool));
         let text = |name: &str| values.get(name).unwrap().as_str().unwrap().to_owned();

@@ -17,6 +17,7 @@ use pintle_api::{
     Blocker, Facts, Object, ObjectRef, Read, Record, Timestamp, Verdict,
     plugin::{ActionVerb, Identity},
 };
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use failure::CallFailure;
@@ -52,7 +53,8 @@ pub struct Call {
 }
 
 /// What a release is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Operation {
     /// Its first revision is on its way.
     Install,
@@ -67,7 +69,8 @@ pub enum Operation {
 }
 
 /// The release a call is for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Release {
     /// Its name.
     pub name: String,
@@ -185,7 +188,8 @@ pub struct Hold {
 }
 
 /// An object that belongs to a plugin: returned by it, and given to it again as it is in the cluster.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Keyed {
     /// Stays the same over calls.
     pub key: String,
@@ -198,7 +202,8 @@ pub struct Keyed {
 }
 
 /// How much of an object belongs to a plugin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Ownership {
     /// All of it: it is made, repaired and pruned.
     Whole,
@@ -286,6 +291,21 @@ impl fmt::Debug for Call {
             .field("pool", pool)
             .field("args", args)
             .finish_non_exhaustive()
+    }
+}
+
+// === impl CallResult ===
+
+impl<T> CallResult<T> {
+    /// The same result with its answer made into another.
+    pub fn map<U>(self, make: impl FnOnce(T) -> U) -> CallResult<U> {
+        let Self { outcome, record, called, stats, log_lines_dropped, inputs, reused } = self;
+        let outcome = match outcome {
+            Outcome::Answered(answer) => Outcome::Answered(make(answer)),
+            Outcome::NeedsFacts(reads) => Outcome::NeedsFacts(reads),
+            Outcome::Failed(failure) => Outcome::Failed(failure),
+        };
+        CallResult { outcome, record, called, stats, log_lines_dropped, inputs, reused }
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
     collections::HashMap,
     fmt,
     str::FromStr,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
 };
 
 use serde_json::Value;
@@ -41,7 +41,7 @@ struct Parts {
     calls: Slots,
     compiles: Semaphore,
     compiler: Compiler,
-    cache: Option<Cache>,
+    cache: OnceLock<Cache>,
     schemas: Option<Arc<dyn SchemaCheck>>,
     memo: Memo,
     /// Components at work, by the SHA-256 of their bytes.
@@ -148,7 +148,10 @@ impl Engine {
         let calls = limits::CALLS_LEAST.max(cores * limits::CALLS_A_CORE);
         let (wasm, profile) = wasm_engine(options.allocation, calls)?;
         let workers = if options.workers == 0 { cores.min(4) } else { options.workers };
-        let cache = options.cache.as_ref().map(|cache| Cache::new(cache, compatibility(&wasm)));
+        let cache = OnceLock::new();
+        if let Some(options) = &options.cache {
+            cache.get_or_init(|| Cache::new(options, compatibility(&wasm)));
+        }
         let parts = Parts {
             cache,
             compiler: options.compiler.clone(),
@@ -171,6 +174,17 @@ impl Engine {
     #[must_use]
     pub fn profile(&self) -> Profile {
         self.0.profile
+    }
+
+    /// Keeps compiled code from now on; false where it is kept already. For who learns the key of the cache only
+    /// when the engine runs.
+    pub fn keep_code(&self, options: &CacheOptions) -> bool {
+        let mut is_new = false;
+        self.0.cache.get_or_init(|| {
+            is_new = true;
+            Cache::new(options, compatibility(&self.0.wasm))
+        });
+        is_new
     }
 
     /// True while the interrupting clock runs: during calls and a few milliseconds after.
@@ -204,7 +218,7 @@ impl Engine {
     }
 
     pub(crate) fn cache(&self) -> Option<&Cache> {
-        self.0.cache.as_ref()
+        self.0.cache.get()
     }
 
     pub(crate) fn memo(&self) -> &Memo {

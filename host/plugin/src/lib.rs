@@ -45,6 +45,7 @@ mod selector;
 mod slots;
 mod state;
 mod text;
+pub mod transcript;
 
 pub use breaker::{Admission, Breaker, Breakers};
 pub use call::{

@@ -4,6 +4,7 @@ mod describe;
 mod error;
 mod exports;
 mod known;
+mod noted;
 
 use std::{
     collections::HashSet,
@@ -70,6 +71,7 @@ struct Parts {
     grants: Arc<str>,
     granted_lines: Vec<String>,
     config: Arc<str>,
+    spec: PluginSpec,
     binding: Hash,
     limits: CallLimits,
     calls: Slots,
@@ -84,16 +86,30 @@ pub(crate) struct AcceptedArgs(Mutex<HashSet<Hash>>);
 // === impl Plugin ===
 
 impl Plugin {
-    /// Compiles a component, tries it once and asks it who it is.
+    /// Compiles a component, tries it once and asks it who it is. A manifest in its custom section must be the
+    /// one that it gives.
     ///
     /// # Errors
     /// When it is no plugin, or its Plugin object gives it something it cannot be given.
     pub async fn load(engine: &Engine, artifact: Artifact, spec: &PluginSpec) -> Result<Self, LoadError> {
         let Artifact { name, digest, bytes } = artifact;
+        let noted = noted::in_section(&bytes).map(<[u8]>::to_vec);
         let (code, origin) = code::load(engine, bytes).await?;
         let (engine, name, quota) = (engine.clone(), name.into(), Arc::default());
         let known = Known { engine, name, digest, code, origin, quota };
-        known.bind(spec).await
+        let plugin = known.bind(spec).await?;
+        if let Some(noted) = noted {
+            noted::check("the component", &noted, plugin.manifest())?;
+        }
+        Ok(plugin)
+    }
+
+    /// Holds a manifest that stands in the annotation of its image against the one that it gives.
+    ///
+    /// # Errors
+    /// [`LoadError::ManifestMismatch`] when they differ.
+    pub fn check_annotation(&self, text: &str) -> Result<(), LoadError> {
+        noted::check("the annotation of its image", text.as_bytes(), self.manifest())
     }
 
     /// The same component under a changed Plugin object, without compiling it again. Calls that run
@@ -174,6 +190,19 @@ impl Plugin {
     #[must_use]
     pub fn known_reason<'a>(&self, reason: &'a str) -> &'a str {
         if self.0.manifest.reasons.iter().any(|known| known == reason) { reason } else { "Other" }
+    }
+
+    /// The Plugin object that it is bound to.
+    #[must_use]
+    pub fn spec(&self) -> &PluginSpec {
+        &self.0.spec
+    }
+
+    /// `sha256:…` of the component itself.
+    #[must_use]
+    pub fn component_digest(&self) -> String {
+        let digits = self.0.code.digest.iter().map(|byte| format!("{byte:02x}"));
+        format!("sha256:{}", digits.collect::<String>())
     }
 
     /// Where its machine code came from.

@@ -1,13 +1,15 @@
 //! Plugins from OCI registries: one layer of `application/wasm`, named and checked by digest.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use oci_distribution::Reference;
 
 pub use crate::access::{Access, Credentials, Tls};
+pub use crate::pull::Parts;
 use crate::{
-    registry::{Descriptor, Manifest, Session},
+    registry::{Descriptor, Manifest},
     remote::RemoteError,
+    settings::Settings,
     transport::{Limits, Transport},
 };
 
@@ -16,7 +18,7 @@ pub(crate) const WASM: &str = "application/wasm";
 /// Size of a component, in bytes (`reference/wasm.md` §5).
 pub(crate) const MAX_SIZE: u64 = 32 * 1024 * 1024;
 /// How long a whole pull may take.
-const PULL: Duration = Duration::from_secs(60);
+pub(crate) const PULL: Duration = Duration::from_secs(60);
 
 /// Asks registries and repositories: for plugins by itself, for charts through [`crate::Sources`]. Cheap to
 /// clone.
@@ -139,45 +141,18 @@ impl Registries {
     /// As [`Registries::new`], with other patience.
     #[must_use]
     pub fn with_limits(plain_http: &[String], limits: Limits) -> Self {
-        Self { transport: Arc::new(Transport::new(plain_http, limits)) }
+        let plain = |host: &String| (host.clone(), Settings { plain_http: true, ..Settings::default() });
+        Self::configured(plain_http.iter().map(plain).collect(), limits)
+    }
+
+    /// Speaks with each registry as its settings say, by `host:port`.
+    #[must_use]
+    pub fn configured(settings: BTreeMap<String, Settings>, limits: Limits) -> Self {
+        Self { transport: Arc::new(Transport::new(settings, limits)) }
     }
 
     pub(crate) fn transport(&self) -> &Transport {
         &self.transport
-    }
-
-    /// Pulls a component. A tag is resolved to a digest first, and what is pulled is that digest.
-    ///
-    /// # Errors
-    /// See [`PullError`]; a retry helps where [`PullError::may_pass`] says so.
-    pub async fn pull(&self, image: &str, credentials: Option<&Credentials>) -> Result<Component, PullError> {
-        self.pull_with(image, &Access { credentials: credentials.cloned(), ..Access::default() }).await
-    }
-
-    /// As [`Registries::pull`], with several credentials that are tried in turn, and with certificates.
-    ///
-    /// # Errors
-    /// As [`Registries::pull`].
-    pub async fn pull_with(&self, image: &str, access: &Access) -> Result<Component, PullError> {
-        let reference = parse_reference(image)?;
-        match tokio::time::timeout(PULL, self.pull_reference(&reference, access)).await {
-            Ok(pulled) => pulled,
-            Err(_) => Err(PullError::TimedOut {
-                registry: reference.resolve_registry().to_owned(),
-                image: image.to_owned(),
-                seconds: PULL.as_secs(),
-            }),
-        }
-    }
-
-    async fn pull_reference(&self, reference: &Reference, access: &Access) -> Result<Component, PullError> {
-        let failed = |error| PullError::from_remote(reference, error);
-        let mut session = Session::new(&self.transport, access, reference).map_err(failed)?;
-        let wanted = reference.digest().or_else(|| reference.tag()).unwrap_or("latest");
-        let (manifest, digest) = session.manifest(wanted).await.map_err(failed)?;
-        let layer = only_layer(reference, &manifest)?;
-        let bytes = session.blob(layer, MAX_SIZE).await.map_err(failed)?;
-        Ok(Component { digest, bytes: bytes.into() })
     }
 }
 

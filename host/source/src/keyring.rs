@@ -107,6 +107,15 @@ impl Keyring {
         Self::of(serde_json::from_slice(text).map_err(KeyringError::Broken)?)
     }
 
+    /// The credentials of a Secret's `.dockercfg`, the form before: the servers without a key above them.
+    ///
+    /// # Errors
+    /// When it has another form.
+    pub fn parse_old(text: &[u8]) -> Result<Self, KeyringError> {
+        let auths = serde_json::from_slice(text).map_err(KeyringError::Broken)?;
+        Self::of(Config { auths, ..Config::default() })
+    }
+
     /// All credentials of both, those of `self` first where they are equally exact.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
@@ -338,6 +347,14 @@ mod tests {
             assert_eq!(error, "auths[\"r\"].auth is not base64 of user:password");
         }
         assert!(matches!(Keyring::parse(b"auths:"), Err(KeyringError::Broken(_))));
+    }
+
+    #[test]
+    fn the_old_form_of_a_secret_is_read() {
+        let text =
+            json!({"r.example": {"username": "ann", "password": "p", "email": "a@b.example"}}).to_string();
+        assert_eq!(users(&Keyring::parse_old(text.as_bytes()).unwrap(), "r.example", "x"), ["ann"]);
+        assert!(matches!(Keyring::parse_old(b"[]"), Err(KeyringError::Broken(_))));
     }
 
     #[tokio::test]

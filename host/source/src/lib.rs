@@ -6,10 +6,12 @@
 pub mod artifact;
 pub mod bundle;
 pub mod keyring;
+pub mod signature;
 
 mod access;
 mod address;
 mod aged;
+mod attached;
 mod cache;
 mod charts;
 mod config_map;
@@ -18,14 +20,21 @@ mod folder;
 mod index;
 mod oci;
 mod pack;
+mod pull;
+mod push;
 mod registry;
 mod remote;
 mod repository;
+mod settings;
+mod store;
 mod transport;
 
 pub use access::{Access, Credentials, Tls};
 pub use charts::{Found, Online, Outcome, Request, Sources, download};
 pub use error::Error;
 pub use pack::{PackError, Packed, index, pack};
+pub use pintle_chart::digest_of;
 pub use remote::RemoteError;
+pub use settings::{Settings, SettingsError, read_settings};
+pub use store::Store;
 pub use transport::Limits;

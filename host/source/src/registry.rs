@@ -1,15 +1,16 @@
 //! What a registry is asked: manifests, blobs and tags, each checked against its digest.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use http::{StatusCode, header};
 use oci_distribution::Reference;
 use reqwest::Url;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
     access::{Access, Credentials, Tls},
+    attached::referrers_tag,
     remote::RemoteError,
     transport::{Answer, Ask, Transport, host_and_port, is_loopback, same_origin, shown},
 };
@@ -22,6 +23,10 @@ const MAX_TOKEN: u64 = 64 << 10;
 const MAX_PAGE: u64 = 4 << 20;
 /// Pages of tags; ten thousand tags of a hundred each.
 const MAX_PAGES: usize = 100;
+/// Pages of referrers; beyond them there are more than are ever looked at.
+const MAX_REFERRER_PAGES: usize = 4;
+/// Type of a list of manifests.
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// Types of manifests that are understood, an index of several among them, so that it can be named.
 const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
                          application/vnd.docker.distribution.manifest.v2+json, \
@@ -31,7 +36,7 @@ const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application
 /// with it.
 pub(crate) struct Session<'a> {
     transport: &'a Transport,
-    access: &'a Access,
+    tls: Tls,
     base: Url,
     registry: String,
     repository: String,
@@ -43,21 +48,36 @@ pub(crate) struct Session<'a> {
 
 /// A manifest, read as far as it is needed.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub(crate) struct Manifest {
+    pub(crate) artifact_type: String,
     pub(crate) config: Option<Descriptor>,
     pub(crate) layers: Vec<Descriptor>,
+    /// What it is about.
+    pub(crate) subject: Option<Descriptor>,
+    pub(crate) annotations: BTreeMap<String, String>,
     /// There in an index of several manifests alone.
     pub(crate) manifests: Option<serde_json::Value>,
 }
 
 /// Name, type and size of a blob.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Descriptor {
     pub(crate) media_type: String,
     pub(crate) digest: String,
     pub(crate) size: u64,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) artifact_type: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) annotations: BTreeMap<String, String>,
+}
+
+/// A list of manifests.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Index {
+    manifests: Vec<Descriptor>,
 }
 
 #[derive(Deserialize)]
@@ -77,10 +97,11 @@ impl<'a> Session<'a> {
     /// Nothing is asked yet.
     pub(crate) fn new(
         transport: &'a Transport,
-        access: &'a Access,
+        access: &Access,
         reference: &Reference,
     ) -> Result<Self, RemoteError> {
         let registry = reference.resolve_registry().to_owned();
+        let access = transport.access_for(&registry, access);
         let repository = reference.repository().to_owned();
         // Whoever gives certificates means TLS, on this machine too.
         let plain = access.plain_http || (access.tls == Tls::default() && transport.is_plain(&registry));
@@ -91,8 +112,8 @@ impl<'a> Session<'a> {
         let mut untried = access.keyring.matching(&registry, &repository);
         untried.splice(0..0, access.credentials.clone());
         untried.reverse();
-        let current = untried.pop();
-        Ok(Self { transport, access, base, registry, repository, untried, current, authorization: None })
+        let (current, tls) = (untried.pop(), access.tls);
+        Ok(Self { transport, tls, base, registry, repository, untried, current, authorization: None })
     }
 
     /// The manifest of a reference, and its digest.
@@ -131,6 +152,48 @@ impl<'a> Session<'a> {
         let answer = self.get(&url, "*/*", limit.min(of.size.max(1))).await?;
         check(&url, &of.digest, &digest(&answer.body))?;
         Ok(answer.body)
+    }
+
+    /// What refers to a digest, as far as the registry tells: its own list, else that under a tag.
+    pub(crate) async fn referrers(&mut self, of: &str) -> Result<Vec<Descriptor>, RemoteError> {
+        let listed = match self.listed_referrers(of).await? {
+            Some(listed) => listed,
+            None => match self.manifest_bytes(&referrers_tag(of)).await {
+                Ok((bytes, _)) => serde_json::from_slice::<Index>(&bytes).unwrap_or_default().manifests,
+                Err(RemoteError::NotFound { .. }) => Vec::new(),
+                Err(error) => return Err(error),
+            },
+        };
+        Ok(listed.into_iter().filter(|one| is_digest(&one.digest)).collect())
+    }
+
+    /// The registry's own list of what refers to a digest; nothing where it keeps none.
+    pub(crate) async fn listed_referrers(
+        &mut self,
+        of: &str,
+    ) -> Result<Option<Vec<Descriptor>>, RemoteError> {
+        let first = self.url(&format!("referrers/{of}"))?;
+        let (mut url, mut all) = (first.clone(), Vec::new());
+        for _ in 0..MAX_REFERRER_PAGES {
+            let answer = match self.get(&url, INDEX, MAX_PAGE).await {
+                Ok(answer) => answer,
+                // Registries of before OCI 1.1 have no such place.
+                Err(RemoteError::NotFound { .. }) => return Ok(None),
+                Err(RemoteError::Status { status, .. }) if matches!(status.as_u16(), 400 | 405 | 501) => {
+                    return Ok(None);
+                }
+                Err(error) => return Err(error),
+            };
+            let page: Index = serde_json::from_slice(&answer.body)
+                .map_err(|_| RemoteError::Answer { url: shown(&url), expected: "a list of referrers" })?;
+            all.extend(page.manifests);
+            let next = answer.header(header::LINK).and_then(next_page).map(|next| url.join(next));
+            match next {
+                Some(Ok(next)) if same_origin(&next, &first) && next != url => url = next,
+                _ => break,
+            }
+        }
+        Ok(Some(all))
     }
 
     /// All tags of the repository.
@@ -183,7 +246,7 @@ impl<'a> Session<'a> {
 
     async fn ask(&self, url: &Url, accept: &str, limit: u64) -> Result<Answer, RemoteError> {
         let authorization = self.authorization.as_deref();
-        let tls = &self.access.tls;
+        let tls = &self.tls;
         self.transport.ask(Ask { url, tls, authorization, accept, known: None, limit }).await
     }
 
@@ -219,7 +282,7 @@ impl<'a> Session<'a> {
         let basic = self.current.as_ref().map(Credentials::basic);
         let ask = Ask {
             url: &address,
-            tls: &self.access.tls,
+            tls: &self.tls,
             authorization: basic.as_deref(),
             accept: "application/json",
             known: None,
@@ -294,6 +357,12 @@ fn next_page(link: &str) -> Option<&str> {
 /// `sha256:…` of bytes.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(bytes)))
+}
+
+/// True for `sha256:` and 64 digits: nothing else becomes a part of an address.
+fn is_digest(text: &str) -> bool {
+    let digits = text.strip_prefix("sha256:").unwrap_or_default();
+    digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn check(url: &Url, expected: &str, actual: &str) -> Result<(), RemoteError> {

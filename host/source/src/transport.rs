@@ -1,15 +1,20 @@
 //! One bounded request: limits on bytes, time, redirects and attempts; credentials stay with their server.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use http::{HeaderMap, StatusCode, header};
+use oci_distribution::Reference;
 use reqwest::{Certificate, Client, Identity, Response, Url, redirect::Policy};
 
-use crate::{access::Tls, remote::RemoteError};
+use crate::{
+    access::{Access, Tls},
+    remote::RemoteError,
+    settings::Settings,
+};
 
 /// Redirects that are followed; as many as Go's client follows, which Helm uses.
 const MAX_REDIRECTS: usize = 10;
@@ -40,7 +45,7 @@ pub struct Limits {
 /// Asks servers. What differs from one request to the next is in [`Ask`].
 #[derive(Debug)]
 pub(crate) struct Transport {
-    plain_http: Vec<String>,
+    settings: BTreeMap<String, Settings>,
     limits: Limits,
     clients: Mutex<HashMap<(Tls, bool), Client>>,
 }
@@ -84,16 +89,48 @@ impl Default for Limits {
 // === impl Transport ===
 
 impl Transport {
-    /// `plain_http` are the hosts (`host:port`) that speak it.
-    pub(crate) fn new(plain_http: &[String], limits: Limits) -> Self {
-        Self { plain_http: plain_http.to_vec(), limits, clients: Mutex::default() }
+    /// With settings by `host:port`.
+    pub(crate) fn new(settings: BTreeMap<String, Settings>, limits: Limits) -> Self {
+        Self { settings, limits, clients: Mutex::default() }
+    }
+
+    /// What is asked for with what a registry's settings add: certificates, where none are given.
+    pub(crate) fn access_for(&self, registry: &str, access: &Access) -> Access {
+        let mut access = access.clone();
+        let Some(settings) = self.settings.get(registry) else { return access };
+        access.tls.insecure |= settings.insecure;
+        if access.tls.authorities.is_empty() {
+            access.tls.authorities.clone_from(&settings.authorities);
+        }
+        access
+    }
+
+    /// The same image in each mirror of its registry.
+    pub(crate) fn mirrors(&self, of: &Reference) -> Vec<Reference> {
+        let settings = self.settings.get(of.resolve_registry());
+        let mirrors = settings.into_iter().flat_map(|settings| &settings.mirrors);
+        let place = |mirror: &String| {
+            let (host, path) = mirror.split_once('/').unwrap_or((mirror, ""));
+            let path = path.trim_end_matches('/');
+            let join = if path.is_empty() { "" } else { "/" };
+            let (host, repository) = (host.to_owned(), format!("{path}{join}{}", of.repository()));
+            match (of.digest(), of.tag()) {
+                (Some(digest), _) => Reference::with_digest(host, repository, digest.to_owned()),
+                (None, tag) => Reference::with_tag(host, repository, tag.unwrap_or("latest").to_owned()),
+            }
+        };
+        mirrors.map(place).collect()
     }
 
     /// True for hosts that speak plain HTTP: those that are named, and this machine, as container engines
     /// have it.
     pub(crate) fn is_plain(&self, host_and_port: &str) -> bool {
         let host = host_and_port.rsplit_once(':').map_or(host_and_port, |(host, _)| host);
-        is_loopback(host) || self.plain_http.iter().any(|named| named == host_and_port)
+        is_loopback(host) || self.is_named_plain(host_and_port)
+    }
+
+    fn is_named_plain(&self, host_and_port: &str) -> bool {
+        self.settings.get(host_and_port).is_some_and(|settings| settings.plain_http)
     }
 
     /// The answer of the last attempt: of any status, or why there is none.
@@ -158,7 +195,7 @@ impl Transport {
         let next = from.join(place.unwrap_or_default()).map_err(|_| refused("an address nobody can read"))?;
         match next.scheme() {
             "https" => Ok(next),
-            "http" if from.scheme() == "http" || self.plain_http.contains(&host_and_port(&next)) => Ok(next),
+            "http" if from.scheme() == "http" || self.is_named_plain(&host_and_port(&next)) => Ok(next),
             _ => Err(refused(&shown(&next))),
         }
     }
@@ -303,8 +340,23 @@ mod tests {
     }
 
     #[test]
+    fn a_mirror_has_the_same_image_below_its_path() {
+        let mirrors = vec!["m.example:5000/cache".to_owned(), "n.example".to_owned()];
+        let settings = Settings { mirrors, ..Settings::default() };
+        let transport = Transport::new([("r.example".to_owned(), settings)].into(), Limits::default());
+        let places = |image: &str| -> Vec<String> {
+            transport.mirrors(&image.parse().unwrap()).iter().map(Reference::whole).collect()
+        };
+        assert_eq!(places("r.example/a/b:1.0"), ["m.example:5000/cache/a/b:1.0", "n.example/a/b:1.0"]);
+        let digest = format!("sha256:{}", "0".repeat(64));
+        assert_eq!(places(&format!("r.example/a:1@{digest}"))[1], format!("n.example/a@{digest}"));
+        assert!(places("s.example/a/b:1.0").is_empty());
+    }
+
+    #[test]
     fn this_machine_and_named_hosts_speak_plain_http() {
-        let transport = Transport::new(&["registry.lab:5000".to_owned()], Limits::default());
+        let plain = Settings { plain_http: true, ..Settings::default() };
+        let transport = Transport::new([("registry.lab:5000".to_owned(), plain)].into(), Limits::default());
         for (host, plain) in [
             ("127.0.0.1:5000", true),
             ("localhost", true),

@@ -33,4 +33,4 @@ mod templates;
 
 #[path = "../../../host/plugin/tests/plugin/encode.rs"]
 #[allow(dead_code, reason = "of the plugin crate's tests, of which a part is used here")]
-mod encode;
+pub(crate) mod encode;

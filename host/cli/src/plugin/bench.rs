@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use pintle_plugin::Outcome;
 use serde_json::json;
 
-use super::{Output, facts::Inputs, loaded, print, progress::Progress, run::must_check};
+use super::{Output, facts::Inputs, loaded, print, progress::Progress, question::Question};
 
 /// Calls before those that count: code and memory are then in place.
 const WARM_UP: u32 = 20;
@@ -18,23 +18,22 @@ pub(super) struct Args {
     settings: loaded::Settings,
     #[command(flatten)]
     inputs: Inputs,
+    #[command(flatten)]
+    question: Question,
     /// How many calls.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     calls: u32,
 }
 
 pub(super) async fn run(args: Args, output: Output, progress: &Progress) -> anyhow::Result<()> {
-    let Args { settings, inputs, calls } = args;
+    let Args { settings, inputs, question, calls } = args;
     let loaded = loaded::load(&settings, progress).await?;
-    must_check(&loaded)?;
-    let target = inputs
-        .target()?
-        .context("there is no target: name one with --target FILE, or write samples/target.yaml")?;
+    let ask = question.ask(&loaded.plugin, &inputs)?;
     let call = inputs.call(Arc::new(inputs.files()?))?;
     progress.step(&format!("calling {calls} times"));
     let (mut times, mut memory) = (Vec::new(), 0);
     for at in 0..WARM_UP + calls {
-        let result = loaded.plugin.check(call.clone(), Arc::clone(&target)).await;
+        let result = loaded.plugin.answer(&ask, call.clone()).await;
         if let Outcome::Failed(failure) = result.outcome {
             bail!("call {at} failed: {failure}")
         }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use clap::ValueEnum;
 use pintle_api::{Answer, Facts, LogTail, Object, ObjectRef, Query, Record, Timestamp};
 use pintle_plugin::{Call, Operation, Release, StepClock};
 use serde::Deserialize as _;
@@ -46,6 +47,23 @@ pub(super) struct Inputs {
     /// Namespace of the release.
     #[arg(long, default_value = "default")]
     namespace: String,
+    /// Number of the state that the call is for; empty for the whole release.
+    #[arg(long, default_value = "0000")]
+    state: String,
+    /// What the release is doing.
+    #[arg(long, value_enum, default_value = "steady")]
+    operation: Doing,
+}
+
+/// What a release is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Doing {
+    Install,
+    Upgrade,
+    Rollback,
+    #[default]
+    Steady,
+    Delete,
 }
 
 /// Objects and logs out of files.
@@ -61,6 +79,11 @@ impl Inputs {
     pub(super) fn target(&self) -> anyhow::Result<Option<Arc<Object>>> {
         let Some(path) = sample(self.target.as_deref(), "samples/target.yaml") else { return Ok(None) };
         Ok(Some(Arc::new(object(read_yaml(&path)?, &path)?)))
+    }
+
+    /// Number of the state that the call is for.
+    pub(super) fn state(&self) -> &str {
+        &self.state
     }
 
     /// The cluster that these files are.
@@ -90,7 +113,7 @@ impl Inputs {
         let read = |path: &Option<PathBuf>| path.as_deref().map(read_yaml::<Value>).transpose();
         Ok(Call {
             facts,
-            operation: Operation::Steady,
+            operation: self.operation.into(),
             release: Release {
                 name: "sample".to_owned(),
                 namespace: self.namespace.clone(),
@@ -98,7 +121,7 @@ impl Inputs {
                 chart_version: "0.1.0".to_owned(),
                 revision: 1,
             },
-            state: "0000".to_owned(),
+            state: self.state.clone(),
             pool: String::new(),
             args: self.args()?,
             owner: Arc::new(owner),
@@ -121,6 +144,32 @@ impl Inputs {
             args.insert(key.to_owned(), value);
         }
         Ok(args)
+    }
+}
+
+impl From<Doing> for Operation {
+    fn from(doing: Doing) -> Self {
+        match doing {
+            Doing::Install => Self::Install,
+            Doing::Upgrade => Self::Upgrade,
+            Doing::Rollback => Self::Rollback,
+            Doing::Steady => Self::Steady,
+            Doing::Delete => Self::Delete,
+        }
+    }
+}
+
+impl Files {
+    /// The same cluster without its nodes.
+    pub(super) fn without_nodes(&self) -> Self {
+        let mut files = self.clone();
+        files.objects.retain(|object| object.kind() != "Node");
+        files
+    }
+
+    /// True when there is a node.
+    pub(super) fn has_nodes(&self) -> bool {
+        self.objects.iter().any(|object| object.kind() == "Node")
     }
 }
 
@@ -178,7 +227,7 @@ impl Facts for Files {
 }
 
 /// What was named, else the sample where there is one.
-fn sample(named: Option<&Path>, sample: &str) -> Option<PathBuf> {
+pub(super) fn sample(named: Option<&Path>, sample: &str) -> Option<PathBuf> {
     let sample = Path::new(sample);
     named.map(Path::to_owned).or_else(|| sample.exists().then(|| sample.to_owned()))
 }
@@ -188,7 +237,8 @@ fn object(json: Value, path: &Path) -> anyhow::Result<Object> {
         .with_context(|| format!("{} has no object with apiVersion, kind and name", path.display()))
 }
 
-fn read_objects(path: &Path) -> anyhow::Result<Vec<Arc<Object>>> {
+/// The objects of a YAML file, or of all of a folder.
+pub(super) fn read_objects(path: &Path) -> anyhow::Result<Vec<Arc<Object>>> {
     let mut files = Vec::new();
     if path.is_dir() {
         let entries = fs::read_dir(path).with_context(|| format!("could not read {}", path.display()))?;

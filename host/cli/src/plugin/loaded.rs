@@ -55,7 +55,21 @@ pub(super) async fn load(settings: &Settings, progress: &Progress) -> anyhow::Re
     }
 }
 
-/// Loads a component without grants; wasi is offered where it is needed.
+/// The bytes of a component, from a file or a registry.
+pub(super) async fn bytes_of(
+    image: &str,
+    registry: &RegistryArgs,
+    progress: &Progress,
+) -> anyhow::Result<Arc<[u8]>> {
+    if !image.starts_with("oci://") {
+        return read(Path::new(image));
+    }
+    progress.step(&format!("pulling {image}"));
+    let credentials = registry.credentials()?;
+    Ok(Registries::new(&registry.plain_http).pull(image, credentials.as_ref()).await?.bytes)
+}
+
+/// Loads a component as its spec says; wasi is offered where it is needed.
 pub(super) async fn load_bytes(name: &str, bytes: Arc<[u8]>, mut spec: PluginSpec) -> anyhow::Result<Loaded> {
     let engine = Engine::new(&Options::default())?;
     let artifact =

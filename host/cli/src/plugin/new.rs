@@ -6,7 +6,11 @@ use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 use serde_json::json;
 
-use super::{Output, print, transfer::write};
+use super::{
+    Output, print,
+    templates::{self, Templates},
+    transfer::write,
+};
 use crate::scenario;
 
 const MANIFEST: &str = include_str!("templates/Cargo.toml.txt");
@@ -17,6 +21,9 @@ const TARGET: &str = include_str!("templates/target.yaml");
 /// Arguments of `pintle plugin new`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
+    /// What it is written in.
+    #[arg(long, value_enum, default_value = "rust")]
+    lang: Lang,
     /// Name of the plugin: lower case letters, digits and dashes.
     name: String,
     /// What it does.
@@ -28,6 +35,35 @@ pub(super) struct Args {
     /// The folder of the SDK; without it that of the source tree of this program, else the repository.
     #[arg(long, value_name = "FOLDER")]
     sdk: Option<PathBuf>,
+}
+
+/// What a plugin is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Lang {
+    /// Small and fast components, with an SDK.
+    Rust,
+    /// Smaller still; needs python3, with which its compiler comes.
+    C,
+    /// Needs go, and `wasi: true` in the Plugin object.
+    Go,
+    /// Needs node.
+    #[value(name = "javascript", alias = "js")]
+    JavaScript,
+    /// Needs python3.
+    Python,
+}
+
+impl Lang {
+    /// The project that a new one is a copy of; Rust has one for each interface.
+    fn templates(self) -> Option<Templates> {
+        match self {
+            Self::Rust => None,
+            Self::C => Some(templates::C),
+            Self::Go => Some(templates::GO),
+            Self::JavaScript => Some(templates::JAVASCRIPT),
+            Self::Python => Some(templates::PYTHON),
+        }
+    }
 }
 
 /// What a plugin does.
@@ -46,14 +82,20 @@ pub(super) enum Interface {
 }
 
 pub(super) fn run(args: &Args, output: Output) -> anyhow::Result<()> {
-    let Args { name, interface, dir, sdk } = args;
+    let Args { lang, name, interface, dir, sdk } = args;
     check_name(name)?;
     let folder = dir.clone().unwrap_or_else(|| PathBuf::from(name));
     if folder.exists() {
         bail!("{} is there already; name another folder with --dir", folder.display())
     }
-    let sdk = dependency(sdk.as_deref())?;
-    let files = files(name, *interface, &sdk)?;
+    let files = match lang.templates() {
+        None => files(name, *interface, &dependency(sdk.as_deref())?)?,
+        Some(_) if *interface != Interface::Readiness => bail!(
+            "`new` writes projects in {} for readiness only; another interface is another `include` in wit/world.wit",
+            lang.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+        ),
+        Some(templates) => templates::of(templates, name),
+    };
     for (path, text) in &files {
         write(&folder.join(path), text.as_bytes())?;
     }

@@ -1,36 +1,15 @@
 //! How a call ended, for people and for machines.
 
-use pintle_api::{Blocker, Record, Verdict};
-use pintle_plugin::{CallResult, Checked, Outcome};
+use pintle_api::{Blocker, Record};
+use pintle_plugin::{
+    CallResult, Outcome,
+    transcript::{Answered, told},
+};
 use serde_json::{Value, json};
 
-/// The answer of a readiness check without what it cost: equal for equal answers.
-pub(super) fn answer(result: &CallResult<Checked>) -> Value {
-    match &result.outcome {
-        Outcome::Answered(checked) => {
-            let report = &checked.report;
-            let conditions = report.conditions.iter().map(|one| {
-                json!({"type": one.kind, "status": one.status, "reason": one.reason, "message": one.message})
-            });
-            let events = report.events.iter().map(|event| {
-                json!({"warning": event.is_warning, "reason": event.reason, "message": event.message})
-            });
-            json!({
-                "verdict": word(&checked.verdict), "blockers": checked.verdict.blockers(),
-                "progress": checked.progress, "recheckSeconds": checked.recheck.map(|after| after.as_secs_f64()),
-                "watch": checked.watch, "conditions": conditions.collect::<Vec<_>>(),
-                "events": events.collect::<Vec<_>>(), "status": report.status,
-            })
-        }
-        Outcome::NeedsFacts(reads) => json!({"verdict": "unknown", "needs": reads}),
-        Outcome::Failed(failure) => json!({"verdict": "failed", "message": failure.to_string(),
-            "retry": format!("{:?}", failure.retry())}),
-    }
-}
-
-/// The same with reads and cost.
-pub(super) fn document(result: &CallResult<Checked>) -> Value {
-    let mut document = answer(result);
+/// What became of a call, with reads and cost.
+pub(super) fn document(result: &CallResult<Answered>) -> Value {
+    let mut document = told(result);
     let stats = result.stats;
     document["reads"] = json!(reads(&result.record));
     document["cost"] = json!({"microseconds": stats.duration.as_micros(), "memoryBytes": stats.memory,
@@ -39,18 +18,11 @@ pub(super) fn document(result: &CallResult<Checked>) -> Value {
 }
 
 /// The same for people.
-pub(super) fn text(result: &CallResult<Checked>) -> String {
+pub(super) fn text(result: &CallResult<Answered>) -> String {
     let mut text = match &result.outcome {
-        Outcome::Answered(checked) => {
-            let mut text = format!("{}\n", word(&checked.verdict));
-            text.extend(checked.verdict.blockers().iter().map(|blocker| format!("  {}\n", line(blocker))));
-            for condition in &checked.report.conditions {
-                text += &format!("condition {}: {}\n", condition.kind, condition.message);
-            }
-            text
-        }
         Outcome::NeedsFacts(reads) => format!("unknown: {} reads have no answer\n", reads.len()),
         Outcome::Failed(failure) => format!("failed: {failure} ({:?})\n", failure.retry()),
+        Outcome::Answered(_) => answer(&told(result)),
     };
     for read in reads(&result.record) {
         text += &format!("read {read}\n");
@@ -66,20 +38,42 @@ pub(super) fn text(result: &CallResult<Checked>) -> String {
     text
 }
 
+/// An answer: its verdict, what is waited for, and what the plugin wants done.
+fn answer(told: &Value) -> String {
+    let text_of =
+        |value: &Value, field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let list = |field: &str| told.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut text = text_of(told, "verdict") + "\n";
+    for blocker in list("blockers").into_iter().filter_map(|one| serde_json::from_value::<Blocker>(one).ok())
+    {
+        text += &format!("  {}\n", line(&blocker));
+    }
+    for condition in list("conditions") {
+        text += &format!("condition {}: {}\n", text_of(&condition, "type"), text_of(&condition, "message"));
+    }
+    for event in list("events") {
+        text += &format!("event {}: {}\n", text_of(&event, "reason"), text_of(&event, "message"));
+    }
+    // What it returns is shown as YAML, which is how it will be read in a cluster.
+    for field in ["values", "pools", "edits", "want", "objects", "actions", "status"] {
+        let value = told.get(field).cloned().unwrap_or_default();
+        let is_empty = value.is_null()
+            || value.as_array().is_some_and(Vec::is_empty)
+            || value.as_object().is_some_and(serde_json::Map::is_empty);
+        if !is_empty {
+            let yaml = serde_yaml::to_string(&value).unwrap_or_else(|_| value.to_string());
+            let yaml: String = yaml.lines().map(|line| format!("  {line}\n")).collect();
+            text += &format!("{field}\n{yaml}");
+        }
+    }
+    text
+}
+
 /// A blocker in one line.
 pub(super) fn line(blocker: &Blocker) -> String {
     let node = blocker.node.as_deref().map(|node| format!(" {node}")).unwrap_or_default();
     let object = blocker.object.as_ref().map(|object| format!(" {object}")).unwrap_or_default();
     format!("{}{node}{object}: {}", blocker.reason, blocker.message)
-}
-
-fn word(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Ready => "ready",
-        Verdict::Pending(_) => "pending",
-        Verdict::Transient(_) => "transient",
-        Verdict::Fatal(_) => "fatal",
-    }
 }
 
 /// What was read, one line each, without the answers: those are in the files of the call.

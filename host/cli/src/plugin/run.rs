@@ -1,11 +1,11 @@
 //! `pintle plugin run`: one call without a cluster.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
-use anyhow::{Context as _, bail};
-use pintle_plugin::Export;
+use anyhow::bail;
+use pintle_plugin::{Outcome, transcript::Kept};
 
-use super::{Output, facts::Inputs, loaded, print, progress::Progress, report};
+use super::{Output, facts::Inputs, loaded, print, progress::Progress, question::Question, record, report};
 
 /// Arguments of `pintle plugin run`.
 #[derive(Debug, clap::Args)]
@@ -14,30 +14,25 @@ pub(super) struct Args {
     settings: loaded::Settings,
     #[command(flatten)]
     inputs: Inputs,
+    #[command(flatten)]
+    question: Question,
+    /// Writes the call to a file that `replay` and `diff` take.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
 }
 
 pub(super) async fn run(args: Args, output: Output, progress: &Progress) -> anyhow::Result<()> {
-    let Args { settings, inputs } = args;
+    let Args { settings, inputs, question, record } = args;
     let loaded = loaded::load(&settings, progress).await?;
-    must_check(&loaded)?;
-    let target = inputs
-        .target()?
-        .context("there is no target: name one with --target FILE, or write samples/target.yaml")?;
+    let ask = question.ask(&loaded.plugin, &inputs)?;
     let call = inputs.call(Arc::new(inputs.files()?))?;
-    let result = loaded.plugin.check(call, target).await;
+    let result = loaded.plugin.answer(&ask, call.clone()).await;
+    if let Some(path) = record {
+        record::write_file(&path, &Kept::new(&loaded.plugin, &call, ask, &result).transcript())?;
+    }
     print(output, &report::text(&result), &report::document(&result))?;
     match result.outcome {
-        pintle_plugin::Outcome::Failed(_) => bail!("the call failed"),
+        Outcome::Failed(_) => bail!("the call failed"),
         _ => Ok(()),
     }
-}
-
-/// What is called here is readiness.
-pub(super) fn must_check(loaded: &loaded::Loaded) -> anyhow::Result<()> {
-    let offers = loaded.plugin.offers();
-    if offers.contains(&Export::Readiness) {
-        return Ok(());
-    }
-    let offers: Vec<&str> = offers.into_iter().map(Export::as_str).collect();
-    bail!("{} offers {}; only readiness is called without a cluster", loaded.plugin.name(), offers.join(", "))
 }

@@ -8,6 +8,7 @@
 )]
 
 mod contract;
+mod languages;
 mod pintle;
 mod project;
 mod registry;

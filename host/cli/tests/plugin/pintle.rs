@@ -75,7 +75,7 @@ pub(crate) fn guest_named(name: &str) -> &'static str {
 }
 
 /// The plugins of this project.
-pub(crate) const PLUGINS: [&str; 9] = [
+pub(crate) const PLUGINS: [&str; 10] = [
     "build-on-pull-failure",
     "cluster-proxy",
     "daemonset-rollout",
@@ -85,6 +85,7 @@ pub(crate) const PLUGINS: [&str; 9] = [
     "node-pools",
     "ordered-teardown",
     "os-image-tag",
+    "wait-for",
 ];
 /// The SDK's examples.
 pub(crate) const EXAMPLES: [&str; 5] = ["has_keys", "replicas", "labels", "backup_first", "greeter"];

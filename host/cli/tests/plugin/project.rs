@@ -67,7 +67,10 @@ fn what_cannot_be_made_or_built_says_why() {
     let taken = pintle_in(folder.path(), ["new", "taken"]).failed();
     assert!(taken.contains("taken is there already; name another folder with --dir"), "{taken}");
     let empty = pintle_in(folder.path(), ["build", "taken"]).failed();
-    assert!(empty.contains("taken has no Cargo.toml; `pintle plugin new NAME` writes a project"), "{empty}");
+    assert!(
+        empty.contains("taken has no Cargo.toml, nor one of plugin.c, go.mod, package.json, pyproject.toml"),
+        "{empty}"
+    );
     let sdk = pintle_in(folder.path(), ["new", "a", "--sdk", "nowhere"]).failed();
     assert!(sdk.contains("there is no SDK in nowhere"), "{sdk}");
 }

@@ -10,5 +10,6 @@ mod artifacts;
 mod builds;
 mod cluster;
 mod faults;
+mod kmm;
 mod pods;
 mod support;

@@ -1,50 +1,172 @@
 //! One look at the world: what the release shall be, and what it needs next.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
-use pintle_api::{Facts, Gvk, Timestamp};
+use pintle_api::{Facts, Gvk, Record, Timestamp};
 use pintle_plan::{
-    Input, Memory, Plan, Pools, decide, fnv1a,
+    Input, Memory, Plan, Pool, Pools, RenderFault, Term, decide, fnv1a, hold, parse_gate,
     remedy::{self, Remedy},
 };
 
-use super::remedy::back_mark;
+use super::{remedy::back_mark, settle::Settling};
 use crate::{
-    apply::Progress,
-    charts::Loaded,
-    context::{Context, Key},
     front::Front,
-    render::{self, Objects},
+    map::Mapping,
+    plugins::{Named, question::NoAnswer},
+    render::{self, Objects, Raw, Rendering},
     report,
 };
 
 /// What was concluded from one look at the world.
 pub(super) struct Thought {
     pub(super) plan: Plan,
-    pub(super) objects: Objects,
+    /// What the release shall be; absent when a plugin that takes part in that gave no answer.
+    pub(super) objects: Option<Objects>,
 }
 
-/// Who looks, and what is known so far.
-pub(super) struct Look<'a> {
-    pub(super) ctx: &'a Context,
-    pub(super) key: &'a Key,
-    pub(super) front: &'a Front,
-    pub(super) chart: &'a Arc<Loaded>,
-    pub(super) progress: &'a Progress,
-    /// The objects of an earlier revision, while one is gone back to.
-    pub(super) back: Option<&'a Objects>,
-    pub(super) now: Timestamp,
+/// What goes into a rendering besides what is known from the start.
+struct Ground {
+    mapping: Mapping,
+    pools: Pools,
+    /// The pools that states fan out over.
+    fan: Result<Vec<Pool>, RenderFault>,
 }
 
-// === impl Look ===
+impl Settling<'_> {
+    /// Values, rendering, decision. What was read wakes the release from now on.
+    pub(super) async fn think(&mut self, now: Timestamp) -> Thought {
+        let mut reads = Record::default();
+        let thought = match self.objects(now, &mut reads).await {
+            Ok(asked) => {
+                let (objects, mark) = self.wanted(asked, now);
+                let plan = self.decide(&objects, mark, now, &mut reads).await;
+                Thought { plan, objects: Some(objects) }
+            }
+            Err(no_answer) => Thought { plan: self.hold(no_answer), objects: None },
+        };
+        reads.extend(self.watched.clone());
+        reads.extend(self.progress.reads.clone());
+        self.ctx.watches.register(&self.key.holder(), &reads);
+        thought
+    }
 
-impl Look<'_> {
-    /// Pools, rendering, decision. Reads nothing but through `facts`.
-    pub(super) fn think(&self, facts: &dyn Facts) -> Thought {
+    /// What the owner asks for, or an earlier revision while that failed; and its mark.
+    fn wanted(&mut self, asked: Objects, now: Timestamp) -> (Objects, String) {
+        let mark = revision_mark(self.front, &asked);
+        let memory = &mut self.progress.memory;
+        remedy::resume(memory, &mark, now);
+        let back_to = memory.remedy.as_ref().and_then(Remedy::back_to);
+        match (&self.back, back_to) {
+            (Some(back), Some(to)) => (back.clone(), back_mark(&mark, to)),
+            _ => (asked, mark),
+        }
+    }
+
+    /// What the release shall be. Nothing is rendered again while nothing that goes into it differs.
+    async fn objects(&mut self, now: Timestamp, reads: &mut Record) -> Result<Objects, NoAnswer> {
+        let mapping = self.map(now).await?;
+        let ground = self.ground(mapping, reads).await;
+        let mark = self.input_mark(&ground);
+        let renderers = self.post_renderers();
+        if renderers.is_empty() {
+            return Ok(self.rendered(&ground, mark, reads).await);
+        }
+        let raw = self.raw(&ground, &mark, reads).await;
+        self.post_rendered(&ground, (raw, mark), &renderers, now).await
+    }
+
+    async fn ground(&self, mapping: Mapping, reads: &mut Record) -> Ground {
+        let selector = self.front.node_selector();
+        let look = |facts: &dyn Facts| {
+            let pools = Pools::observe(facts, &selector).found().unwrap_or_default();
+            let fan = mapping.fan(facts, &selector, &pools);
+            (pools, fan)
+        };
+        let ((pools, fan), seen) = self.ctx.know(self.key, look).await;
+        reads.extend(seen);
+        Ground { mapping, pools, fan }
+    }
+
+    async fn rendered(&self, ground: &Ground, mark: String, reads: &mut Record) -> Objects {
+        if let Some((known, objects)) = self.ctx.ledger.with(self.key, |entry| entry.rendered.clone())
+            && known == mark
+        {
+            return objects;
+        }
+        let render = |facts: &dyn Facts| {
+            self.with_rendering(ground, facts, |with| render::finish(with, render::run(with)))
+        };
+        let (objects, seen) = self.ctx.know(self.key, render).await;
+        reads.extend(seen);
+        self.keep(mark, &objects);
+        objects
+    }
+
+    /// What the chart says, for post-renderers to change.
+    async fn raw(&self, ground: &Ground, mark: &str, reads: &mut Record) -> Raw {
+        if let Some((known, raw)) = self.ctx.ledger.with(self.key, |entry| entry.raw.clone())
+            && known == mark
+        {
+            return raw;
+        }
+        let render = |facts: &dyn Facts| self.with_rendering(ground, facts, render::run);
+        let (raw, seen) = self.ctx.know(self.key, render).await;
+        reads.extend(seen);
+        let kept = raw.is_whole().then(|| (mark.to_owned(), raw.clone()));
+        self.ctx.ledger.with(self.key, |entry| entry.raw = kept);
+        raw
+    }
+
+    async fn post_rendered(
+        &mut self,
+        ground: &Ground,
+        (raw, mark): (Raw, String),
+        renderers: &[Named],
+        now: Timestamp,
+    ) -> Result<Objects, NoAnswer> {
+        let (raw, changes) = self.post_render(renderers, raw, now).await?;
+        let mark = format!("{mark}|{changes}");
+        if let Some((known, objects)) = self.ctx.ledger.with(self.key, |entry| entry.rendered.clone())
+            && known == mark
+        {
+            return Ok(objects);
+        }
+        let objects =
+            self.with_rendering(ground, &*self.ctx.caches, |with| render::finish(with, raw.clone()));
+        self.keep(mark, &objects);
+        Ok(objects)
+    }
+
+    fn keep(&self, mark: String, objects: &Objects) {
+        let kept = objects.is_whole().then(|| (mark, objects.clone()));
+        self.ctx.ledger.with(self.key, |entry| entry.rendered = kept);
+    }
+
+    fn with_rendering<T>(
+        &self,
+        ground: &Ground,
+        facts: &dyn Facts,
+        work: impl FnOnce(&Rendering<'_>) -> T,
+    ) -> T {
+        let ctx = self.ctx;
+        let with = Rendering {
+            front: self.front,
+            chart: self.chart,
+            pools: &ground.pools,
+            fan: &ground.fan,
+            mapping: &ground.mapping,
+            memory: &self.progress.memory,
+            capabilities: &ctx.capabilities(),
+            facts,
+            is_namespaced: &|gvk: &Gvk| ctx.is_namespaced(gvk),
+        };
+        tokio::task::block_in_place(|| work(&with))
+    }
+
+    /// The next steps. Reads nothing but through facts.
+    async fn decide(&self, objects: &Objects, mark: String, now: Timestamp, reads: &mut Record) -> Plan {
         let front = self.front;
-        let pools = Pools::observe(facts, &front.node_selector()).found().unwrap_or_default();
         let mut memory = self.progress.memory.clone();
-        let (objects, mark) = self.wanted(&mut memory, &pools, facts);
         // What a Watch cannot render is no revision: nothing of it is applied.
         let is_one = objects.is_whole() || !front.is_watched();
         if memory.revision_mark != mark && is_one {
@@ -52,75 +174,66 @@ impl Look<'_> {
             memory.revision_mark = mark;
         }
         let before = report::states_before(&front.owner);
-        let plan = decide(&Input {
-            release: &front.release,
-            states: &objects.states,
-            hooks: &objects.hooks,
-            pools: &pools,
-            memory: &memory,
-            answers: &self.progress.answers,
-            facts,
-            before: &before,
-            now: self.now,
-        });
-        Thought { plan, objects }
-    }
-
-    /// The objects that are to be in the cluster, and their mark: what the owner asks for, or an earlier
-    /// revision while that failed.
-    fn wanted(&self, memory: &mut Memory, pools: &Pools, facts: &dyn Facts) -> (Objects, String) {
-        let asked = self.rendered(memory, pools, facts);
-        let mark = revision_mark(self.front, &asked);
-        remedy::resume(memory, &mark, self.now);
-        let back_to = memory.remedy.as_ref().and_then(Remedy::back_to);
-        match (self.back, back_to) {
-            (Some(back), Some(to)) => (back.clone(), back_mark(&mark, to)),
-            _ => (asked, mark),
-        }
-    }
-
-    /// The objects of every state; rendered again only when something that goes into them differs.
-    fn rendered(&self, memory: &Memory, pools: &Pools, facts: &dyn Facts) -> Objects {
-        let (ctx, key) = (self.ctx, self.key);
-        let mark = input_mark(self.front, memory, pools, ctx);
-        if let Some((known, objects)) = ctx.ledger.with(key, |entry| entry.rendered.clone())
-            && known == mark
-        {
-            return objects;
-        }
-        let with = render::Rendering {
-            front: self.front,
-            chart: self.chart,
-            pools,
-            memory,
-            capabilities: &ctx.capabilities(),
-            facts,
-            is_namespaced: &|gvk: &Gvk| ctx.is_namespaced(gvk),
+        let look = |facts: &dyn Facts| {
+            let pools = Pools::observe(facts, &front.node_selector()).found().unwrap_or_default();
+            decide(&Input {
+                release: &front.release,
+                states: &objects.states,
+                hooks: &objects.hooks,
+                pools: &pools,
+                memory: &memory,
+                answers: &self.progress.answers,
+                facts,
+                before: &before,
+                now,
+            })
         };
-        let objects = tokio::task::block_in_place(|| render::run(&with));
-        ctx.ledger.with(key, |entry| entry.rendered = objects.is_whole().then(|| (mark, objects.clone())));
-        objects
+        let (plan, seen) = self.ctx.know(self.key, look).await;
+        reads.extend(seen);
+        plan
     }
-}
 
-/// Mark of what goes into a rendering. Status and version of the owner do not: writing a status must
-/// not render again.
-fn input_mark(front: &Front, memory: &Memory, pools: &Pools, ctx: &Context) -> String {
-    let mut owner = (*front.owner).clone();
-    owner.remove("status");
-    for field in ["managedFields", "resourceVersion", "finalizers"] {
-        owner.map_mut(&["metadata"]).remove(field);
+    /// Everything stays as it is while it is not known what it shall be.
+    fn hold(&self, no_answer: NoAnswer) -> Plan {
+        let before = report::states_before(&self.front.owner);
+        let names: Vec<&str> = self.chart.states.iter().map(|state| state.name.as_str()).collect();
+        let NoAnswer { verdict, recheck, .. } = no_answer;
+        hold(&names, &before, &self.progress.memory, verdict, recheck)
     }
-    let text = format!(
-        "{}|{}|{}|{:?}|{}|{}",
-        front.release.chart_digest,
-        memory.seed,
-        pintle_plan::rendered_mark(&owner),
-        pools.pools,
-        ctx.generation(),
-        front.values_mark()
-    );
-    format!("{:x}", fnv1a(text.as_bytes()))
+
+    /// Mark of what goes into a rendering. Status and version of the owner do not: writing a status must
+    /// not render again.
+    fn input_mark(&self, ground: &Ground) -> String {
+        let (front, ctx) = (self.front, self.ctx);
+        let mut owner = (*front.owner).clone();
+        owner.remove("status");
+        for field in ["managedFields", "resourceVersion", "finalizers"] {
+            owner.map_mut(&["metadata"]).remove(field);
+        }
+        let text = format!(
+            "{}|{}|{}|{:?}|{:?}|{}|{}|{}",
+            front.release.chart_digest,
+            self.progress.memory.seed,
+            pintle_plan::rendered_mark(&owner),
+            ground.pools.pools,
+            ground.fan,
+            ctx.generation(),
+            front.values_mark(),
+            ground.mapping.mark()
+        );
+        format!("{:x}", fnv1a(text.as_bytes()))
+    }
+
+    /// Every plugin that the release names, wherever.
+    pub(super) fn named_plugins(&self, objects: &Objects) -> BTreeSet<String> {
+        let mappers = self.front.value_mappers(&self.chart.chart).into_iter().chain(self.post_renderers());
+        let gates = objects.all().filter_map(|rendered| parse_gate(&rendered.object, false).ok());
+        let waited = gates.flat_map(|gate| gate.terms).filter_map(|term| match term {
+            Term::Plugin { name, .. } => Some(name),
+            Term::Builtin { .. } | Term::Logs { .. } => None,
+        });
+        mappers.map(|named| named.name).chain(waited).collect()
+    }
 }
 
 fn revision_mark(front: &Front, objects: &Objects) -> String {

@@ -12,7 +12,7 @@ use crate::{
     context::{Context, Key},
     front::Front,
     memory,
-    plugins::Caller,
+    plugins::{Caller, said::Said},
     record, report,
     report::Outcome,
 };
@@ -66,7 +66,8 @@ async fn leave(ctx: &Context, key: &Key, front: &Front) -> Way {
         if steps.is_empty() || has_refusals {
             let tries = ctx.ledger.count_try(key, has_refusals);
             let revision = progress.memory.revision;
-            let outcome = Outcome { plan: &plan, chart: None, revision, tries, is_removal: true };
+            let said = &progress.said;
+            let outcome = Outcome { plan: &plan, chart: None, revision, tries, is_removal: true, said };
             let told = report::run(ctx, key, front, &outcome).await;
             let again = has_refusals.then(|| pause(tries));
             return Way::Waiting([told, again].into_iter().flatten().min());
@@ -106,6 +107,7 @@ fn caller<'a>(ctx: &'a Context, key: &'a Key, front: &Front, now: Timestamp) -> 
         operation: Operation::Delete,
         own: Arc::default(),
         values: Arc::default(),
+        saved: Arc::default(),
         now,
     }
 }
@@ -133,7 +135,8 @@ async fn finish(ctx: &Context, key: &Key, front: &Front, plan: &Plan) -> Option<
         return Some(pause(ctx.ledger.count_try(key, true)));
     }
     if !front.owner.is_terminating() {
-        let outcome = Outcome { plan, chart: None, revision: 0, tries: 0, is_removal: true };
+        let said = &Said::default();
+        let outcome = Outcome { plan, chart: None, revision: 0, tries: 0, is_removal: true, said };
         return report::run(ctx, key, front, &outcome).await;
     }
     let mut live = Arc::clone(&front.owner);

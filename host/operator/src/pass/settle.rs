@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     PAUSE, PLANS, denied,
-    look::{Look, Thought, prepare_seed},
+    look::{Thought, prepare_seed},
     pause, remedy, remember, same,
 };
 use crate::{
@@ -30,18 +30,18 @@ use crate::{
 type End = (Option<Duration>, &'static str);
 
 /// A release on its way through one pass.
-struct Settling<'a> {
-    ctx: &'a Context,
-    key: &'a Key,
-    front: &'a Front,
-    chart: &'a Arc<Loaded>,
+pub(super) struct Settling<'a> {
+    pub(super) ctx: &'a Context,
+    pub(super) key: &'a Key,
+    pub(super) front: &'a Front,
+    pub(super) chart: &'a Arc<Loaded>,
     /// What was read before the first plan.
-    watched: Record,
+    pub(super) watched: Record,
     /// The memory as it is stored.
     saved: Memory,
-    progress: Progress,
+    pub(super) progress: Progress,
     /// The objects of an earlier revision, while one is gone back to.
-    back: Option<Objects>,
+    pub(super) back: Option<Objects>,
 }
 
 /// A new value of `pintle.dev/reconcile-at` begins anew what had been given up or put off.
@@ -115,36 +115,30 @@ pub(super) async fn run(
 impl Settling<'_> {
     async fn run(mut self) -> End {
         let mut last = None;
-        let mut wanted = Objects::default();
         for _ in 0..PLANS {
             let now = Timestamp::now();
             let Thought { mut plan, objects } = self.think(now).await;
             let steps = std::mem::take(&mut plan.steps);
             self.progress.memory = plan.memory.clone();
-            let is_stored = self.store_first(&steps, &objects).await;
-            let is_idle = steps.is_empty();
-            last = Some(plan);
-            if is_idle || !is_stored {
-                wanted = objects;
+            let is_stored = self.store_first(&steps, objects.as_ref()).await;
+            last = Some((plan, objects));
+            let Some((_, Some(objects))) = last.as_ref().filter(|_| is_stored && !steps.is_empty()) else {
                 break;
-            }
-            self.apply(steps, &objects, now).await;
-            wanted = objects;
+            };
+            self.apply(steps, objects, now).await;
             if self.progress.lost_lead {
                 return (None, "standby");
             }
         }
-        let Some(plan) = last else { return (Some(PAUSE), "stuck") };
-        let is_whole = wanted.is_whole();
-        let was_deployed = self.progress.memory.deployed == self.progress.memory.revision;
-        if plan.verdict.is_ready() || (!was_deployed && (is_whole || !self.front.is_watched())) {
-            self.revision(&self.progress.memory, &wanted).conclude(&plan.verdict).await;
+        let Some((plan, objects)) = last else { return (Some(PAUSE), "stuck") };
+        if let Some(objects) = objects.as_ref().filter(|objects| objects.is_whole()) {
+            let named = self.named_plugins(objects);
+            self.progress.said.only(&named, &mut self.progress.memory);
         }
-        if plan.verdict.is_ready() {
-            self.progress.memory.deployed = self.progress.memory.revision;
-        }
-        let remedied = remedy::conclude(self.ctx, self.front, &mut self.progress.memory, &plan, is_whole);
-        if self.progress.memory != self.saved {
+        let remedied = self.take_stock(&plan, objects.as_ref()).await;
+        // Before its first revision a release has no namespace to keep a memory in.
+        let may_remember = objects.is_some() || self.progress.memory.revision > 0;
+        if may_remember && self.progress.memory != self.saved {
             remember(self.ctx, self.front, &self.progress.memory).await;
         }
         let plan = Plan { memory: self.progress.memory.clone(), ..plan };
@@ -152,32 +146,28 @@ impl Settling<'_> {
         ([again, remedied, self.front.period()].into_iter().flatten().min(), word)
     }
 
+    /// Records what became of the revision, and decides what follows where it failed.
+    async fn take_stock(&mut self, plan: &Plan, objects: Option<&Objects>) -> Option<Duration> {
+        let objects = objects?;
+        let is_whole = objects.is_whole();
+        let was_deployed = self.progress.memory.deployed == self.progress.memory.revision;
+        if plan.verdict.is_ready() || (!was_deployed && (is_whole || !self.front.is_watched())) {
+            self.revision(&self.progress.memory, objects).conclude(&plan.verdict).await;
+        }
+        if plan.verdict.is_ready() {
+            self.progress.memory.deployed = self.progress.memory.revision;
+        }
+        remedy::conclude(self.ctx, self.front, &mut self.progress.memory, plan, is_whole)
+    }
+
     fn revision<'a>(&'a self, memory: &'a Memory, objects: &'a Objects) -> Revision<'a> {
         Revision { ctx: self.ctx, key: self.key, front: self.front, chart: self.chart, memory, objects }
     }
 
-    /// Looks at the world and decides. What was read wakes the release from now on.
-    async fn think(&self, now: Timestamp) -> Thought {
-        let look = Look {
-            ctx: self.ctx,
-            key: self.key,
-            front: self.front,
-            chart: self.chart,
-            progress: &self.progress,
-            back: self.back.as_ref(),
-            now,
-        };
-        let (thought, reads) = self.ctx.know(self.key, |facts: &dyn Facts| look.think(facts)).await;
-        let mut seen = self.watched.clone();
-        seen.extend(reads);
-        seen.extend(self.progress.reads.clone());
-        self.ctx.watches.register(&self.key.holder(), &seen);
-        thought
-    }
-
     /// What must survive a crash is stored before the steps that follow from it. The memory lies in the
     /// release's namespace, so that comes first.
-    async fn store_first(&mut self, steps: &[Step], objects: &Objects) -> bool {
+    async fn store_first(&mut self, steps: &[Step], objects: Option<&Objects>) -> bool {
+        let Some(objects) = objects else { return true };
         let has_namespace = !steps.iter().any(|step| matches!(step, Step::CreateNamespace(_)));
         if !has_namespace || !self.progress.memory.differs_for_good(&self.saved) {
             return true;
@@ -192,24 +182,22 @@ impl Settling<'_> {
 
     async fn apply(&mut self, steps: Vec<Step>, objects: &Objects, now: Timestamp) {
         let revision = self.progress.memory.revision;
+        let asks = steps.iter().any(|step| matches!(step, Step::Call(_)));
+        let shown = if asks { self.shown_values().await.ok() } else { None };
+        let values = shown.map(|shown| shown.values().clone()).unwrap_or_default();
         let caller = Caller {
             ctx: self.ctx,
             key: self.key,
             owner: Arc::clone(&self.front.owner),
-            release: pintle_plugin::Release {
-                name: self.front.release.name.clone(),
-                namespace: self.front.release.namespace.clone(),
-                chart: self.chart.chart.name().to_owned(),
-                chart_version: self.chart.chart.metadata.version.clone(),
-                revision,
-            },
+            release: self.release(revision),
             operation: match self.progress.memory.operation() {
                 pintle_plan::Operation::Install => Operation::Install,
                 pintle_plan::Operation::Upgrade => Operation::Upgrade,
                 pintle_plan::Operation::Rollback => Operation::Rollback,
             },
             own: Arc::new(objects.all().map(|rendered| rendered.object.reference()).collect()),
-            values: Arc::new(Value::Object(self.front.user_values())),
+            values: Arc::new(values),
+            saved: Arc::new(self.progress.memory.saved.clone()),
             now,
         };
         let begun = tokio::time::Instant::now();
@@ -220,7 +208,7 @@ impl Settling<'_> {
     async fn conclude(&self, plan: &Plan) -> End {
         // After a restart plugins come a moment later than releases: what was ready is not called anything
         // else before it was judged. The end of the loading wakes the release.
-        if is_loading(&self.progress) && was_ready(&self.front.owner) {
+        if is_loading(&self.progress, plan) && was_ready(&self.front.owner) {
             return (None, "loading");
         }
         let has_refusals = !self.progress.answers.refusals.is_empty();
@@ -232,6 +220,7 @@ impl Settling<'_> {
             revision: self.progress.memory.revision,
             tries,
             is_removal: false,
+            said: &self.progress.said,
         };
         let told = report::run(self.ctx, self.key, self.front, &outcome).await;
         let result = match plan.verdict {
@@ -245,9 +234,9 @@ impl Settling<'_> {
     }
 }
 
-fn is_loading(progress: &Progress) -> bool {
-    let mut blockers = progress.answers.calls.values().flat_map(|answer| answer.verdict.blockers());
-    blockers.any(|blocker| blocker.reason == LOADING)
+fn is_loading(progress: &Progress, plan: &Plan) -> bool {
+    let asked = progress.answers.calls.values().flat_map(|answer| answer.verdict.blockers());
+    asked.chain(plan.verdict.blockers()).any(|blocker| blocker.reason == LOADING)
 }
 
 /// The owner's status says that it is ready, and is of its present generation.

@@ -112,6 +112,7 @@ fn spec_of(entry: Entry) -> Result<WatchSpec, String> {
         kind: entry.kind,
         chart: WatchChart { name, repository: WatchRepository { url }, ..WatchChart::default() },
         override_values,
+        value_mapper: None,
         max_concurrent_reconciles: entry.max_concurrent_reconciles,
         selector: entry.selector,
         reconcile_period: entry.reconcile_period,

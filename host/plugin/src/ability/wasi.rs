@@ -27,6 +27,9 @@ pub(crate) struct Wasi {
 /// the certificates or dates it has built in for dates to come.
 const WALL: u64 = 1_577_836_800;
 
+/// What the other clock shows since it began. Not nothing: Go takes a clock at zero for a broken one and ends.
+const ELAPSED: Duration = Duration::from_millis(1);
+
 /// A clock that stands still, in this call and all others.
 #[derive(Clone, Copy)]
 struct Still(Duration);
@@ -54,7 +57,7 @@ impl Wasi {
         table.set_max_capacity(limits::HANDLES);
         let context = WasiCtx::builder()
             .wall_clock(Still(Duration::from_secs(WALL)))
-            .monotonic_clock(Still(Duration::ZERO))
+            .monotonic_clock(Still(ELAPSED))
             .secure_random(Deterministic::new(seed.clone()))
             .insecure_random(Deterministic::new(seed))
             .insecure_random_seed(0)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pintle_api::{Object, ObjectRef};
+use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 use wasmtime::{Store, component::Instance};
 
@@ -27,7 +28,8 @@ use crate::{
 };
 
 /// When a hook is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Phase {
     /// Before the first write; at deletion before the first delete.
     Pre,

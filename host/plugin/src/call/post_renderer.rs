@@ -6,6 +6,7 @@ use std::{
 };
 
 use pintle_api::{Object, ObjectRef, plugin::Identity};
+use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 use wasmtime::{Store, component::Instance};
 
@@ -29,7 +30,8 @@ use crate::{
 };
 
 /// One rendered object, before it is applied.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Rendered {
     /// Names the object for edits; no two have the same.
     pub key: String,

@@ -84,6 +84,17 @@ pub enum LoadError {
     /// What it says about itself cannot be used.
     #[error("the manifest of the plugin cannot be used")]
     Manifest(#[source] ManifestError),
+    /// What was told of it before it ran is not what it says.
+    #[error(
+        "the manifest in {place} is not what the plugin says about itself ({difference}): build and push it again \
+         with `pintle plugin build` and `push`"
+    )]
+    ManifestMismatch {
+        /// `the component`, or `the annotation of its image`.
+        place: &'static str,
+        /// The first field that differs.
+        difference: String,
+    },
     /// It does not accept `spec.config`.
     #[error("the plugin does not accept spec.config: {0}")]
     Config(String),
@@ -112,6 +123,7 @@ impl LoadError {
             Self::InterfaceMismatch { .. } => "InterfaceMismatch",
             Self::Describe(_) => "NotDescribed",
             Self::Manifest(_) => "InvalidManifest",
+            Self::ManifestMismatch { .. } => "ManifestMismatch",
             Self::Config(_) => "InvalidConfig",
         }
     }

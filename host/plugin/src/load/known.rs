@@ -73,6 +73,7 @@ impl Known {
             imports,
             manifest,
             config,
+            spec: spec.clone(),
             limits,
         };
         Ok(Plugin(Arc::new(parts)))

@@ -1,0 +1,3 @@
+module vendor.example/wait-for
+
+go 1.24
