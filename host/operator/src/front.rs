@@ -14,7 +14,6 @@ use pintle_api::{
 use pintle_chart::Chart;
 use pintle_plan::{Flavor, Policy, Release};
 use serde_json::{Map, Value};
-use sha2::{Digest as _, Sha256};
 
 use crate::{
     error_text::one_line,
@@ -43,8 +42,6 @@ pub(crate) struct Front {
 
 /// How long a revision of a Watch with remediation may take when nothing else is said; Helm's default.
 const REMEDIED_WITHIN: i64 = 300;
-/// Characters a release's name may have; Helm's limit.
-const LONGEST_NAME: usize = 53;
 
 /// What makes releases.
 #[derive(Clone, Debug)]
@@ -265,22 +262,8 @@ fn refuse_unserved(spec: &SpecialResourceSpec) -> Result<(), FrontError> {
 }
 
 fn release_name(owner: &Object, watch: &WatchSpec) -> Result<String, FrontError> {
-    if watch.release_name.is_empty() {
-        return Ok(shortened(owner.name()));
-    }
-    let name = pintle_chart::plain::release_name(&watch.release_name, &owner.to_value())
-        .map_err(|err| FrontError::ReleaseName(one_line(&err)))?;
-    Ok(shortened(&name))
-}
-
-/// A name that fits Helm's limit: the first 40 characters and 12 digits of the hash of all (D18).
-fn shortened(name: &str) -> String {
-    if name.len() <= LONGEST_NAME {
-        return name.to_owned();
-    }
-    let digest = hex::encode(Sha256::digest(name.as_bytes()));
-    let head: String = name.chars().take(40).collect();
-    format!("{head}-{}", digest.chars().take(12).collect::<String>())
+    pintle_chart::plain::release_name(&watch.release_name, &owner.to_value())
+        .map_err(|err| FrontError::ReleaseName(one_line(&err)))
 }
 
 fn policy_of(drift: Option<&DriftDetection>) -> Policy {
@@ -325,14 +308,6 @@ mod tests {
     #[test]
     fn an_empty_namespace_is_the_owners_name() {
         assert_eq!(special_resource(json!({"namespace": ""})).unwrap().release.namespace, "simple-kmod");
-    }
-
-    #[test]
-    fn a_name_that_is_too_long_keeps_its_beginning_and_stays_unlike_others() {
-        let (one, other) = ("a".repeat(54), format!("{}b", "a".repeat(53)));
-        assert_eq!(shortened(&"a".repeat(53)), "a".repeat(53));
-        assert_eq!(shortened(&one).len(), 53);
-        assert!(shortened(&one).starts_with(&"a".repeat(40)) && shortened(&one) != shortened(&other));
     }
 
     #[test]

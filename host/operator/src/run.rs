@@ -127,6 +127,7 @@ async fn lead(
     tasks.spawn(follow_changes(Arc::clone(ctx)));
     tasks.spawn(follow_wakes(Arc::clone(ctx), wakes));
     tasks.spawn(sweep(Arc::clone(ctx)));
+    tasks.spawn(watches::follow_file(Arc::clone(ctx)));
     for _ in 0..ctx.options.workers.max(1) {
         tasks.spawn(work(Arc::clone(ctx)));
     }
@@ -177,7 +178,7 @@ async fn follow_changes(ctx: Arc<Context>) {
         ctx.caches.hold(&interest, &Holder::Part("owners"));
     }
     ctx.caches.hold(&record::helm_secrets(), &Holder::Part("releases"));
-    watches::bind_file(&ctx);
+    watches::bind_file(&ctx, &[], &ctx.options.watches);
     while let Some(changed) = changes.next().await {
         let Changed::Object { interest, object, old, new } = changed else { continue };
         if *interest == record::helm_secrets() {

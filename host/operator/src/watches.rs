@@ -25,6 +25,9 @@ use crate::{
     wishes::parse_period,
 };
 
+/// How often the watches file is looked at: a mounted ConfigMap takes a minute to change anyway.
+const FILE_PERIOD: Duration = Duration::from_secs(2);
+
 /// Watched kinds, by the Watch that binds them.
 #[derive(Default)]
 pub(crate) struct Bindings {
@@ -227,13 +230,54 @@ fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_default()
 }
 
-/// Binds the kinds of a watches file: nobody can change or delete these while the operator runs.
-pub(crate) fn bind_file(ctx: &Context) {
-    for (number, spec) in ctx.options.watches.iter().enumerate() {
-        let name = format!("entry {} of the watches file", number + 1);
-        let spec = Arc::new(spec.clone());
+/// Binds the kinds of a watches file, instead of those it named before.
+pub(crate) fn bind_file(ctx: &Context, before: &[WatchSpec], now: &[WatchSpec]) {
+    for spec in before.iter().filter(|spec| now.iter().all(|other| kind_of(other) != kind_of(spec))) {
+        let name = name_in_file(spec);
+        ctx.bindings.unbind(&name);
+        wake_owners(ctx, &interest_of(spec));
+        ctx.caches.release(&Holder::Release(format!("owners of {name}")));
+    }
+    for spec in now.iter().filter(|spec| !before.contains(spec)) {
+        let (name, spec) = (name_in_file(spec), Arc::new(spec.clone()));
+        let holder = Holder::Release(format!("owners of {name}"));
+        ctx.caches.release(&holder);
         ctx.bindings.bind(&name, Arc::clone(&spec));
-        ctx.caches.hold(&interest_of(&spec), &Holder::Release(format!("owners of {name}")));
+        ctx.caches.hold(&interest_of(&spec), &holder);
+        wake_owners(ctx, &interest_of(&spec));
+    }
+}
+
+fn name_in_file(spec: &WatchSpec) -> String {
+    format!("{} of the watches file", kind_of(spec))
+}
+
+/// Follows the watches file: what is added, changed or taken away counts from then on. A file that cannot be
+/// used changes nothing, and the log says why.
+pub(crate) async fn follow_file(ctx: Arc<Context>) {
+    let Some(path) = ctx.options.watches_file.clone() else { return };
+    let (mut bound, mut last) = (ctx.options.watches.clone(), String::new());
+    loop {
+        tokio::time::sleep(FILE_PERIOD).await;
+        let text = tokio::fs::read_to_string(&path).await.unwrap_or_default();
+        if text == last {
+            continue;
+        }
+        last = text;
+        let named = path.clone();
+        let read = tokio::task::spawn_blocking(move || file::read(&named)).await;
+        match read {
+            Ok(Ok(specs)) if specs != bound => {
+                tracing::info!(file = %path.display(), kinds = specs.len(), "the watches file is another one");
+                bind_file(&ctx, &bound, &specs);
+                bound = specs;
+            }
+            Ok(Ok(_)) | Err(_) => {}
+            Ok(Err(err)) => {
+                let why = crate::error_text::one_line(&err);
+                tracing::warn!(file = %path.display(), "the watches file cannot be used; what it said before counts: {why}");
+            }
+        }
     }
 }
 

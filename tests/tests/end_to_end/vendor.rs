@@ -4,6 +4,8 @@
 mod drift;
 #[path = "vendor/helm.rs"]
 mod helm;
+#[path = "vendor/owner.rs"]
+mod owner;
 #[path = "vendor/remedy.rs"]
 mod remedy;
 
