@@ -9,6 +9,7 @@ use crate::{
     archive::{self, Budget, File},
     ignore,
     metadata::{self, Metadata},
+    schema::Schema,
     values::Values,
     yaml,
 };
@@ -28,7 +29,7 @@ pub struct Chart {
     /// `values.yaml` as text; empty where there is none.
     pub values_text: String,
     /// `values.schema.json`.
-    pub schema: Option<Arc<[u8]>>,
+    pub schema: Option<Schema>,
     /// Files under `templates/`, sorted by path.
     pub templates: Vec<File>,
     /// All other files that templates can read, `crds/` among them, sorted by path.
@@ -157,7 +158,7 @@ impl Chart {
                 self.values_text = file.text().into_owned();
                 self.values = yaml::load_values(&self.values_text).map_err(|source| at(&file, source))?;
             }
-            "values.schema.json" => self.schema = Some(file.data),
+            "values.schema.json" => self.schema = Some(Schema::new(file.data)),
             "requirements.yaml" => {
                 self.metadata.add_requirements(&file.text())?;
                 self.keep_if_v1(file);

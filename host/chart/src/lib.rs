@@ -30,7 +30,7 @@ pub use metadata::{Dependency, Maintainer, Metadata};
 pub use order::Order;
 pub use pintle_template::semver;
 pub use render::{Compiled, Files, Printed, Release, RenderError, RenderInput, Rendered};
-pub use schema::{SchemaError, Violation, violations_of};
+pub use schema::{Schema, SchemaError, Violation, violations_of};
 pub use scope::to_value as go_value;
 pub use values::Values;
 pub use yaml::Error as YamlError;

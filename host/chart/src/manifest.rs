@@ -172,8 +172,13 @@ pub(crate) fn documents(piece: &Piece) -> Result<Vec<Document>, Error> {
 
 /// Helm's manifest: each document under its separator and its source.
 pub(crate) fn text_of<'a>(pieces: impl IntoIterator<Item = &'a Piece>) -> String {
-    let text = |piece: &Piece| format!("---\n# Source: {}\n{}\n", piece.source, piece.text);
-    pieces.into_iter().map(text).collect()
+    let mut out = String::new();
+    for piece in pieces {
+        for part in ["---\n# Source: ", &*piece.source, "\n", &*piece.text, "\n"] {
+            out.push_str(part);
+        }
+    }
+    out
 }
 
 /// The documents of a text with the line each starts on (from 1): separators are lines that start with
@@ -183,19 +188,13 @@ pub fn split(text: &str) -> Vec<(usize, &str)> {
     let mut documents = Vec::new();
     let text_start = text.len() - text.trim_start().len();
     let mut start = text_start;
-    let mut at = text_start;
-    while at <= text.len() {
-        let rest = text.get(at..).unwrap_or_default();
-        if rest.starts_with("---") && (at == text_start || text.as_bytes().get(at - 1) == Some(&b'\n')) {
-            documents.push(start..at);
-            let dashes = rest.get(3..).unwrap_or_default();
-            at += 3 + (dashes.len() - dashes.trim_start_matches([' ', '\t']).len());
-            start = at;
-        }
-        match text.get(at..).and_then(|rest| rest.find('\n')) {
-            Some(end) => at += end + 1,
-            None => break,
-        }
+    let first = text.get(text_start..).filter(|rest| rest.starts_with("---")).map(|_| text_start);
+    let mut next = first.or_else(|| separator(text, text_start));
+    while let Some(at) = next {
+        documents.push(start..at);
+        let dashes = text.get(at + 3..).unwrap_or_default();
+        start = at + 3 + (dashes.len() - dashes.trim_start_matches([' ', '\t']).len());
+        next = separator(text, start);
     }
     documents.push(start..text.len());
     let mut lines = LineCounter { text, at: 0, line: 1 };
@@ -210,6 +209,12 @@ pub fn split(text: &str) -> Vec<(usize, &str)> {
         .collect()
 }
 
+/// Where the next line that starts with `---` begins.
+fn separator(text: &str, from: usize) -> Option<usize> {
+    let rest = text.as_bytes().get(from..)?;
+    memchr::memmem::find(rest, b"\n---").map(|at| from + at + 1)
+}
+
 struct LineCounter<'a> {
     text: &'a str,
     at: usize,
@@ -218,7 +223,8 @@ struct LineCounter<'a> {
 
 impl LineCounter<'_> {
     fn line_at(&mut self, at: usize) -> usize {
-        self.line += self.text.get(self.at..at).map_or(0, |text| text.matches('\n').count());
+        self.line +=
+            self.text.get(self.at..at).map_or(0, |text| memchr::memchr_iter(b'\n', text.as_bytes()).count());
         self.at = at;
         self.line
     }

@@ -321,7 +321,10 @@ impl Compiled {
         }
         let source = |template: &Template<'_>| Source {
             name: Arc::from(template.key.as_str()),
-            text: Arc::from(String::from_utf8_lossy(template.data)),
+            text: match str::from_utf8(template.data) {
+                Ok(text) => Arc::from(text),
+                Err(_) => Arc::from(String::from_utf8_lossy(template.data)),
+            },
         };
         let (jinja, go): (Vec<_>, Vec<_>) = templates.iter().partition(|template| template.is_jinja);
         let mut program = Program::parse(&go.into_iter().map(source).collect::<Vec<_>>())?;

@@ -1,14 +1,25 @@
 //! `values.schema.json`: whether values are what a chart and the charts in it expect.
 
-use std::fmt;
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use jsonschema::{
-    JsonType, ValidationError,
+    JsonType, ValidationError, Validator,
     error::{TypeKind, ValidationErrorKind},
 };
 use serde_json::Value;
 
 use crate::{dependencies::Node, values::Values, yaml};
+
+/// A `values.schema.json`, whose clones share what was made of it.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    bytes: Arc<[u8]>,
+    /// Made when values are first held against it: that takes longer than the check.
+    validator: Arc<OnceLock<Result<Validator, String>>>,
+}
 
 /// Values that schemas refuse. `Display` is Helm's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +71,7 @@ pub(crate) fn check(node: &Node, values: &Values) -> Result<(), SchemaError> {
 
 fn collect(node: &Node, values: &Values, charts: &mut Vec<(String, Vec<Violation>)>) {
     if let Some(schema) = &node.chart.schema {
-        let found = violations(schema, values);
+        let found = schema.violations(values);
         if !found.is_empty() {
             charts.push((node.name.clone(), found));
         }
@@ -72,21 +83,42 @@ fn collect(node: &Node, values: &Values, charts: &mut Vec<(String, Vec<Violation
     }
 }
 
-fn violations(schema: &[u8], values: &Values) -> Vec<Violation> {
-    let unusable = |problem: String| {
-        vec![Violation {
-            at: String::new(),
-            problem: format!("values.schema.json: {problem}"),
-            causes: Vec::new(),
-        }]
-    };
-    let schema: Value = match serde_json::from_slice(schema) {
-        Ok(schema) => schema,
-        Err(error) => return unusable(error.to_string()),
-    };
-    // An integer that was read as a float is one, in every draft, as Helm has it.
-    let values = yaml::integers(&Value::Object(values.clone()));
-    violations_of(&schema, &values).unwrap_or_else(unusable)
+impl Schema {
+    /// A schema that is read when it is first used.
+    #[must_use]
+    pub fn new(bytes: Arc<[u8]>) -> Self {
+        Self { bytes, validator: Arc::default() }
+    }
+
+    /// The content of the file.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn violations(&self, values: &Values) -> Vec<Violation> {
+        match self.validator.get_or_init(|| compile(&self.bytes)) {
+            Ok(validator) => {
+                // An integer that was read as a float is one, in every draft, as Helm has it.
+                let values = Value::Object(yaml::integers_of(values));
+                if validator.is_valid(&values) {
+                    return Vec::new();
+                }
+                let errors: Vec<_> = validator.iter_errors(&values).collect();
+                merged(&errors)
+            }
+            Err(problem) => {
+                let problem = format!("values.schema.json: {problem}");
+                vec![Violation { at: String::new(), problem, causes: Vec::new() }]
+            }
+        }
+    }
+}
+
+/// The validator of a schema, or why it cannot be used.
+fn compile(schema: &[u8]) -> Result<Validator, String> {
+    let schema: Value = serde_json::from_slice(schema).map_err(|error| error.to_string())?;
+    jsonschema::validator_for(&schema).map_err(|error| error.to_string())
 }
 
 /// What a JSON Schema refuses of a JSON text, each with its place.
@@ -216,8 +248,6 @@ fn quoted(names: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
-    use std::sync::Arc;
-
     use super::*;
     use crate::{
         chart::tests::chart,

@@ -36,7 +36,8 @@ pub(crate) fn load_values(text: &str) -> Result<Map<String, Value>, Error> {
             }
         }
     }
-    Ok(values.into_iter().map(|(key, value)| (key, floats(value))).collect())
+    values.values_mut().for_each(make_floats);
+    Ok(values)
 }
 
 /// Helm's MergeMaps: mappings into each other, all else replaced, nulls too.
@@ -50,15 +51,21 @@ fn merge(under: &mut Map<String, Value>, over: Map<String, Value>) {
 }
 
 /// The same value with every number a float.
-pub(crate) fn floats(value: Value) -> Value {
+pub(crate) fn floats(mut value: Value) -> Value {
+    make_floats(&mut value);
+    value
+}
+
+fn make_floats(value: &mut Value) {
     match value {
         Value::Number(number) => {
-            let float = number.as_f64().and_then(Number::from_f64);
-            Value::Number(float.unwrap_or(number))
+            if let Some(float) = number.as_f64().and_then(Number::from_f64) {
+                *number = float;
+            }
         }
-        Value::Array(items) => items.into_iter().map(floats).collect(),
-        Value::Object(map) => map.into_iter().map(|(key, value)| (key, floats(value))).collect(),
-        other => other,
+        Value::Array(items) => items.iter_mut().for_each(make_floats),
+        Value::Object(map) => map.values_mut().for_each(make_floats),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
 
@@ -67,9 +74,14 @@ pub(crate) fn integers(value: &Value) -> Value {
     match value {
         Value::Number(number) => Value::Number(integer(number)),
         Value::Array(items) => items.iter().map(integers).collect(),
-        Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), integers(value))).collect(),
+        Value::Object(map) => Value::Object(integers_of(map)),
         other => other.clone(),
     }
+}
+
+/// [`integers`] of a mapping.
+pub(crate) fn integers_of(map: &Map<String, Value>) -> Map<String, Value> {
+    map.iter().map(|(key, value)| (key.clone(), integers(value))).collect()
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked before the cast")]

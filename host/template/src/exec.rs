@@ -312,7 +312,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
 
     fn bind(&mut self, branch: &'p Branch, key: Value, item: &Got) -> Exec<()> {
         let pipe = &branch.pipe;
-        let (first, second) = match pipe.decl.as_slice() {
+        let (first, second) = match &*pipe.decl {
             [] => return Ok(()),
             [only] => (only, None),
             [first, second, ..] => (first, Some(second)),

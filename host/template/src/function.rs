@@ -7,6 +7,7 @@
 mod include;
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -67,8 +68,12 @@ pub struct Entry {
 /// Functions by name.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    entries: HashMap<&'static str, Entry>,
+    entries: HashMap<&'static str, Entry, BuildHasherDefault<NameHasher>>,
 }
+
+/// FNV-1a: the keys are our own names, which nobody can choose so that they collide.
+#[derive(Clone, Copy, Debug)]
+struct NameHasher(u64);
 
 /// Why a function failed.
 #[derive(Debug)]
@@ -155,6 +160,25 @@ impl Entry {
     /// A function with these parameters, then any number of another type.
     pub const fn variadic(name: &'static str, params: &'static [Param], rest: Param, call: Function) -> Self {
         Self { name, signature: Signature::variadic(params, rest), call }
+    }
+}
+
+// === impl NameHasher ===
+
+impl Default for NameHasher {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for NameHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        self.0 = bytes.iter().fold(self.0, mix);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

@@ -164,7 +164,10 @@ pub fn is_string(value: &Value) -> bool {
 
 /// The text of a Go string, with U+FFFD for what is not UTF-8; `None` for everything else.
 pub fn as_text(value: &Value) -> Option<Cow<'_, str>> {
-    value.as_bytes().map(String::from_utf8_lossy)
+    match value.as_str() {
+        Some(text) => Some(Cow::Borrowed(text)),
+        None => value.as_bytes().map(String::from_utf8_lossy),
+    }
 }
 
 /// Go's truth of a value: false, 0, nil and what has no items are false; structs are true.
