@@ -13,7 +13,12 @@ use crate::{Ending, rbac, template};
 
 /// Fields of an entry that a Watch has under the same name.
 const SAME: [&str; 7] = [
-    "group", "version", "kind", "watchDependentResources", "maxConcurrentReconciles", "reconcilePeriod",
+    "group",
+    "version",
+    "kind",
+    "watchDependentResources",
+    "maxConcurrentReconciles",
+    "reconcilePeriod",
     "selector",
 ];
 
@@ -21,11 +26,11 @@ const SAME: [&str; 7] = [
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    from: From,
+    from: Project,
 }
 
 #[derive(Debug, Subcommand)]
-enum From {
+enum Project {
     /// A project of the hybrid or the classic Helm operator: its `watches.yaml` and the charts that it names.
     Hybrid(Hybrid),
 }
@@ -43,7 +48,7 @@ struct Hybrid {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Ending> {
-    let From::Hybrid(args) = &args.from;
+    let Project::Hybrid(args) = &args.from;
     let file = args.folder.join("watches.yaml");
     let text = fs::read_to_string(&file).with_context(|| format!("could not read {}", file.display()))?;
     let entries: Vec<Value> = serde_yaml::from_str(&text)
@@ -100,11 +105,14 @@ fn watch(args: &Hybrid, entry: &Value) -> anyhow::Result<(Value, PathBuf)> {
     if let Some(values) = entry.get("overrideValues").and_then(Value::as_object) {
         let is_template = |value: &Value| value.as_str().is_some_and(|text| text.contains("{{"));
         if let Some((key, _)) = values.iter().find(|(_, value)| is_template(value)) {
-            bail!("overrideValues.{key} is a template, which a Watch has none of; write ${{NAME}}, or keep the file and give it to the operator with --watches-file");
+            bail!(
+                "overrideValues.{key} is a template, which a Watch has none of; write ${{NAME}}, or keep the file and give it to the operator with --watches-file"
+            );
         }
         spec.insert("overrideValues".to_owned(), Value::Object(values.clone()));
     }
-    let name = if group.is_empty() { kind.to_lowercase() } else { format!("{}.{group}", kind.to_lowercase()) };
+    let name =
+        if group.is_empty() { kind.to_lowercase() } else { format!("{}.{group}", kind.to_lowercase()) };
     let watch = json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Watch", "metadata": {"name": name},
         "spec": spec});
     Ok((watch, path))

@@ -41,8 +41,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Ending> {
     if out.exists() {
         bail!("{} is there already; name another folder with --out", out.display());
     }
-    let chart =
-        template::read_chart(&args.chart).with_context(|| format!("could not read {}", args.chart.display()))?;
+    let chart = template::read_chart(&args.chart)
+        .with_context(|| format!("could not read {}", args.chart.display()))?;
     let objects = [
         ("crd.yaml", definition(args, &chart)),
         ("watch.yaml", watch(args, &chart)?),

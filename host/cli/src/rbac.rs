@@ -56,7 +56,8 @@ pub(crate) fn yaml_of(sources: &[PathBuf], name: Option<&str>) -> anyhow::Result
         rights.add_file(path)?;
     }
     for path in charts {
-        let chart = template::read_chart(path).with_context(|| format!("could not read {}", path.display()))?;
+        let chart =
+            template::read_chart(path).with_context(|| format!("could not read {}", path.display()))?;
         rights.name.get_or_insert_with(|| chart.name().to_owned());
         rights.add_chart(&chart, "");
     }
@@ -99,7 +100,11 @@ impl Rights {
                     self.define(&object);
                 }
             }
-            self.allow("apiextensions.k8s.io", "CustomResourceDefinition", &["get", "list", "watch", "create", "patch"]);
+            self.allow(
+                "apiextensions.k8s.io",
+                "CustomResourceDefinition",
+                &["get", "list", "watch", "create", "patch"],
+            );
         }
         for file in &chart.templates {
             let found = kinds::scan(&file.text());
@@ -112,7 +117,8 @@ impl Rights {
             }
             for line in found.unknown {
                 let place = format!("{place}/{}:{line}", file.path);
-                self.notes.insert(format!("{place}: what kind this is depends on values; add its rule by hand"));
+                self.notes
+                    .insert(format!("{place}: what kind this is depends on values; add its rule by hand"));
             }
         }
         for inner in &chart.dependencies {
@@ -154,8 +160,10 @@ impl Rights {
     }
 
     fn define(&mut self, object: &Value) {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (group, kind, plural) = (text("/spec/group"), text("/spec/names/kind"), text("/spec/names/plural"));
+        let text =
+            |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (group, kind, plural) =
+            (text("/spec/group"), text("/spec/names/kind"), text("/spec/names/plural"));
         if !plural.is_empty() {
             self.defined.insert((group, kind), plural);
         }
@@ -226,7 +234,10 @@ mod tests {
             "templates/a.yaml",
             "{{- if .Values.ingress }}\n{{- if .Capabilities.APIVersions.Has \"networking.k8s.io/v1\" }}\napiVersion: networking.k8s.io/v1\n{{- else }}\napiVersion: extensions/v1beta1\n{{- end }}\nkind: Ingress\n{{- end }}\n---\napiVersion: v1\nkind: {{ .Values.kind }}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n",
         );
-        write("templates/b.yaml", "{{ $s := lookup \"v1\" \"Secret\" \"ns\" \"a\" }}\napiVersion: parts.example.com/v1\nkind: Mouse\n");
+        write(
+            "templates/b.yaml",
+            "{{ $s := lookup \"v1\" \"Secret\" \"ns\" \"a\" }}\napiVersion: parts.example.com/v1\nkind: Mouse\n",
+        );
         write(
             "crds/mouse.yaml",
             "kind: CustomResourceDefinition\nspec: {group: parts.example.com, names: {kind: Mouse, plural: mice}}\n",

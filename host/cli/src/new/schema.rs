@@ -5,8 +5,21 @@ use serde_json::{Map, Value, json};
 
 /// Keys of a schema that a CustomResourceDefinition takes as they are.
 const KEPT: [&str; 15] = [
-    "description", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "pattern",
-    "minLength", "maxLength", "minItems", "maxItems", "format", "required", "title", "multipleOf",
+    "description",
+    "enum",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "pattern",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "format",
+    "required",
+    "title",
+    "multipleOf",
 ];
 /// Types that a CustomResourceDefinition knows.
 const TYPES: [&str; 6] = ["object", "array", "string", "integer", "number", "boolean"];
@@ -91,6 +104,9 @@ mod tests {
         assert_eq!(found["properties"]["list"], json!({"type": "array", "items": open()}));
         assert_eq!(found["properties"]["closed"], json!({"type": "object"}));
         assert_eq!(found["required"], json!(["size"]));
-        assert_eq!(of_value(&json!({"a": null, "b": 1.5}))["properties"], json!({"a": open(), "b": {"type": "number"}}));
+        assert_eq!(
+            of_value(&json!({"a": null, "b": 1.5}))["properties"],
+            json!({"a": open(), "b": {"type": "number"}})
+        );
     }
 }

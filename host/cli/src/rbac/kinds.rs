@@ -28,13 +28,13 @@ pub(super) fn scan(text: &str) -> Found {
             found.take(std::mem::take(&mut document));
         } else if let Some(version) = field(line, "apiVersion") {
             match version {
-                Some(version) => drop(document.groups.insert(group_of(version))),
-                None => document.unknown.push(index + 1),
+                "" => document.unknown.push(index + 1),
+                version => drop(document.groups.insert(group_of(version))),
             }
         } else if let Some(kind) = field(line, "kind") {
             match kind {
-                Some(kind) => drop(document.kinds.insert(kind.to_owned())),
-                None => document.unknown.push(index + 1),
+                "" => document.unknown.push(index + 1),
+                kind => drop(document.kinds.insert(kind.to_owned())),
             }
         }
     }
@@ -51,12 +51,11 @@ impl Found {
     }
 }
 
-/// The value of a field at the left edge of a document; nothing inside where a template makes it.
-fn field<'a>(line: &'a str, name: &str) -> Option<Option<&'a str>> {
+/// The value of a field at the left edge of a document; empty where a template makes it.
+fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let value = line.strip_prefix(name)?.strip_prefix(':')?;
     let value = value.split(" #").next().unwrap_or_default().trim().trim_matches(['"', '\'']);
-    let is_plain = !value.is_empty() && !value.contains("{{");
-    Some(is_plain.then_some(value))
+    Some(if value.contains("{{") { "" } else { value })
 }
 
 fn group_of(version: &str) -> String {
