@@ -8,6 +8,8 @@ mod helm;
 mod owner;
 #[path = "vendor/remedy.rs"]
 mod remedy;
+#[path = "vendor/scaffold.rs"]
+mod scaffold;
 
 use std::time::Duration;
 
