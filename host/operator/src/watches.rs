@@ -150,6 +150,9 @@ pub(crate) async fn reconcile(ctx: &Context, name: &str) -> Option<Duration> {
     if let Some(message) = refuse(&spec) {
         return tell(ctx, &object, Err(("InvalidSpec", message))).await;
     }
+    if let Err(message) = one_of_two(&spec) {
+        return tell(ctx, &object, Err(("InvalidSpec", message.to_owned()))).await;
+    }
     let spec = Arc::new(spec);
     let interest = interest_of(&spec);
     ctx.bindings.bind(name, Arc::clone(&spec));
@@ -192,6 +195,18 @@ pub(crate) fn note_gaps(ctx: &Context, owner: &Object, warnings: &[String]) {
         ctx.bindings.lock().iter().map(|(name, binding)| (name.clone(), kind_of(&binding.spec))).collect();
     for (name, _) in names.into_iter().filter(|(_, kind)| *kind == owner.gvk()) {
         ctx.queue.wake(Key::Watch(name));
+    }
+}
+
+/// Either a chart or a plugin says what shall be there.
+fn one_of_two(spec: &WatchSpec) -> Result<(), &'static str> {
+    match (&spec.reconciler, spec.chart.is_absent()) {
+        (None, true) => Err("neither spec.chart nor spec.reconciler is there; name one of them"),
+        (Some(_), false) => Err("both spec.chart and spec.reconciler are there; take one of them away"),
+        (Some(_), true) if !spec.hooks.is_empty() => {
+            Err("spec.hooks are called around a chart's release; take them away beside spec.reconciler")
+        }
+        _ => Ok(()),
     }
 }
 

@@ -49,6 +49,11 @@ pub fn fields_mark(object: &Object) -> String {
     mark_of_fields(own_entries(object))
 }
 
+/// The same for a manager of a plugin's.
+pub(crate) fn fields_mark_of(object: &Object, manager: &str) -> String {
+    mark_of_fields(entries_of(object, manager))
+}
+
 /// Mark of `fieldsV1` trees; empty when there is none.
 pub(crate) fn mark_of_fields<'a>(trees: impl Iterator<Item = &'a Value>) -> String {
     let mut text = String::new();
@@ -58,16 +63,26 @@ pub(crate) fn mark_of_fields<'a>(trees: impl Iterator<Item = &'a Value>) -> Stri
 
 /// The `fieldsV1` trees of what we applied.
 pub(crate) fn own_entries(object: &Object) -> impl Iterator<Item = &Value> {
+    entries_of(object, names::MANAGER)
+}
+
+fn entries_of<'a>(object: &'a Object, manager: &'a str) -> impl Iterator<Item = &'a Value> {
     let entries = object.at("/metadata/managedFields").and_then(Value::as_array);
-    let ours = entries.into_iter().flatten().filter(|entry| {
+    let ours = entries.into_iter().flatten().filter(move |entry| {
         let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
-        text("manager") == names::MANAGER && text("operation") == "Apply" && text("subresource").is_empty()
+        text("manager") == manager && text("operation") == "Apply" && text("subresource").is_empty()
     });
     ours.filter_map(|entry| entry.get("fieldsV1"))
 }
 
 /// Compares a rendered object with the live one of the same name.
 pub(crate) fn compare(input: &Input<'_>, rendered: &Object) -> Standing {
+    let known = input.memory.known(&rendered.reference());
+    compare_known(input, rendered, known.map(|known| (known.rendered.as_str(), known.fields.as_str())))
+}
+
+/// The same with the marks of what was last rendered, and of the fields the server then held for us.
+pub(crate) fn compare_known(input: &Input<'_>, rendered: &Object, known: Option<(&str, &str)>) -> Standing {
     let reference = rendered.reference();
     let live = match input.answers.written.get(&reference) {
         Some(written) => Answer::Found(Arc::clone(written)),
@@ -75,29 +90,33 @@ pub(crate) fn compare(input: &Input<'_>, rendered: &Object) -> Standing {
     };
     match live {
         Answer::NotYet => Standing::NotYet,
-        Answer::Missing => compare_missing(input, rendered),
+        Answer::Missing => compare_missing(input, rendered, known),
         Answer::KindUnknown => Standing::Held(Verdict::pending(kind_unknown(rendered))),
         Answer::Denied(why) => {
             Standing::Held(Verdict::transient(Blocker::new("Forbidden", why).on(reference)))
         }
         Answer::Found(live) if live.is_terminating() => Standing::Held(Verdict::pending(terminating(&live))),
-        Answer::Found(live) => compare_found(input, rendered, live),
+        Answer::Found(live) => compare_found(input, rendered, live, known),
     }
 }
 
-fn compare_found(input: &Input<'_>, rendered: &Object, live: Arc<Object>) -> Standing {
+fn compare_found(
+    input: &Input<'_>,
+    rendered: &Object,
+    live: Arc<Object>,
+    known: Option<(&str, &str)>,
+) -> Standing {
     if live.label(names::OWNER) != Some(&input.release.owner_uid) {
         return match foreign_owner(input, &live) {
             None => Standing::Write(ApplyMode::Adopt),
             Some(owner) => Standing::Held(Verdict::fatal(owned_by_other(&live, &owner))),
         };
     }
-    let known = input.memory.known(&rendered.reference());
-    if known.is_none_or(|known| known.rendered != rendered_mark(rendered)) {
+    if known.is_none_or(|(mark, _)| mark != rendered_mark(rendered)) {
         return Standing::Write(ApplyMode::Repair);
     }
     let held = held_mark(&live, rendered, &input.release.policy.ignore);
-    if known.is_some_and(|known| known.fields == held) {
+    if known.is_some_and(|(_, fields)| fields == held) {
         return Standing::InSync(live);
     }
     compare_drifted(input, rendered, live)
@@ -122,10 +141,9 @@ fn compare_drifted(input: &Input<'_>, rendered: &Object, live: Arc<Object>) -> S
 }
 
 /// An object that is not there is made; one that somebody deleted only where that is to be repaired.
-fn compare_missing(input: &Input<'_>, rendered: &Object) -> Standing {
+fn compare_missing(input: &Input<'_>, rendered: &Object, known: Option<(&str, &str)>) -> Standing {
     let object = rendered.reference();
-    let known = input.memory.known(&object);
-    let was_applied = known.is_some_and(|known| known.rendered == rendered_mark(rendered));
+    let was_applied = known.is_some_and(|(mark, _)| mark == rendered_mark(rendered));
     if was_applied && input.release.leaves_drift {
         let message = "it was deleted; driftDetection does not make it anew".to_owned();
         return Standing::Left(None, Drift { object, message, manager: None }, None);
@@ -164,7 +182,7 @@ fn controller_of(live: &Object) -> Option<(String, String)> {
     Some((format!("{} {}", text("kind"), text("name")), text("uid").to_owned()))
 }
 
-fn owned_by_other(live: &Object, owner: &str) -> Blocker {
+pub(crate) fn owned_by_other(live: &Object, owner: &str) -> Blocker {
     let message = format!(
         "it exists and belongs to {owner}; delete it, rename ours in the chart, or set `adopt: Force` on the \
          owner of this release"

@@ -1,5 +1,6 @@
 //! What a release needs next.
 
+mod around;
 mod crds;
 mod differ;
 mod gates;
@@ -16,10 +17,13 @@ use std::{
 
 use pintle_api::{Answer, Blocker, Object, ObjectRef, Verdict, names, status::Phase};
 
+pub(crate) use self::around::view_of;
 use self::view::PoolView;
 use crate::{
     Apply, ApplyMode, CRDS, Cause, Delete, Demand, Drift, Input, Memory, Plan, PoolInput, Rendered,
-    StateInput, StateView, Step, build,
+    StateInput, StateView, Step,
+    around::of_state,
+    build,
     compare::{Standing, compare},
     verdict_of,
 };
@@ -48,9 +52,12 @@ pub fn decide(input: &Input<'_>) -> Plan {
         run.take_stock();
         run.visit_namespace();
         run.forget_old_hooks();
+        run.take_stock_of_plugins();
+        run.visit_plugins_before();
         run.visit_hooks_before();
         input.states.iter().for_each(|state| run.visit(state));
         run.visit_hooks_after();
+        run.visit_plugins_after();
         if !run.has_new_demand {
             return run.finish();
         }
@@ -141,6 +148,17 @@ impl<'a> Run<'a> {
             self.hold(pool);
             return self.conclude(state, pool, PoolView::failed(refused));
         }
+        let declared = match of_state(&state.name, pool, objects) {
+            Ok(declared) => declared,
+            Err(refused) => {
+                self.has_fault = true;
+                self.hold(pool);
+                return self.conclude(state, pool, PoolView::failed(refused));
+            }
+        };
+        if let Some(view) = self.visit_before_state(&declared, pool, objects) {
+            return self.conclude(state, pool, view);
+        }
         let mut view = PoolView::default();
         if state.name == CRDS {
             self.put_crds_in_place(state, objects, &mut view);
@@ -149,6 +167,7 @@ impl<'a> Run<'a> {
         }
         let in_place = self.put_in_place(state, pool, objects, &mut view);
         self.judge(state, pool, &in_place, &mut view);
+        self.visit_after_state(&declared, objects, &mut view);
         self.settle(state, pool, &mut view);
         self.conclude(state, pool, view)
     }
@@ -347,6 +366,9 @@ impl<'a> Run<'a> {
     }
 
     fn finish(mut self) -> Plan {
+        if let Some(first) = self.views.first_mut() {
+            first.blockers.splice(0..0, self.prelude.drain(..));
+        }
         self.label_nodes();
         self.prune_leftovers();
         self.tell_contests();

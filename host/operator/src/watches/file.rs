@@ -117,6 +117,8 @@ fn spec_of(entry: Entry) -> Result<WatchSpec, String> {
         chart: WatchChart { name, repository: WatchRepository { url }, ..WatchChart::default() },
         override_values,
         value_mapper: None,
+        reconciler: None,
+        hooks: Vec::new(),
         max_concurrent_reconciles: entry.max_concurrent_reconciles,
         selector: entry.selector,
         reconcile_period: entry.reconcile_period,
