@@ -6,6 +6,7 @@ pub mod objects;
 pub mod requests;
 pub mod snapshot;
 pub mod stage;
+mod wishes;
 
 pub use account::Account;
 pub use stage::Stage;

@@ -42,5 +42,7 @@ mod sources;
 mod template;
 #[path = "end_to_end/values.rs"]
 mod values;
+#[path = "end_to_end/vendor.rs"]
+mod vendor;
 #[path = "end_to_end/watch.rs"]
 mod watch;

@@ -17,6 +17,8 @@ pub const OWNED_BY: &str = "pintle.dev/owned-by";
 pub const CREATED_BY: &str = "pintle.dev/created-by";
 /// Annotation on an owner: a new value forces a pass.
 pub const RECONCILE_AT: &str = "pintle.dev/reconcile-at";
+/// Annotation on an owner: `"true"` pauses everything, `"until-deleted"` everything but deletion.
+pub const PAUSE: &str = "pintle.dev/pause";
 /// Annotation on an owner: `"true"` skips plugins and waits on deletion, never the deletes.
 pub const FORCE_DELETE: &str = "pintle.dev/force-delete";
 
@@ -116,5 +118,10 @@ pub const SRO_FINALIZER: &str = "sro.openshift.io/finalizer";
 pub const SRO_FINALIZER_OLD: &str = "finalizer.sro.openshift.io";
 /// Finalizer on owners of Watch releases.
 pub const FINALIZER: &str = "pintle.dev/release";
+/// Finalizers that the hybrid and the classic Helm operator left on owners.
+pub const HYBRID_FINALIZERS: [&str; 2] =
+    ["uninstall-helm-release", "helm.sdk.operatorframework.io/uninstall-release"];
+/// Domain of the annotations that those operators read on owners.
+pub const HYBRID_DOMAIN: &str = "helm.sdk.operatorframework.io";
 /// Finalizer that keeps the object of a hook until its result is recorded.
 pub const HOOK_FINALIZER: &str = "pintle.dev/hook";

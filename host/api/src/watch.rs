@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::{special_resource::free_form, status::Condition};
 
 /// One vendor's kind, and the chart each of its objects becomes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
 #[kube(
     group = "pintle.dev",
     version = "v1alpha1",
@@ -71,9 +71,31 @@ pub struct WatchSpec {
     /// What happens when live objects differ; default: they are repaired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift_detection: Option<DriftDetection>,
-    /// Revisions that are kept.
+    /// Revisions that are kept; 0: all. Default: 10, as Helm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_max: Option<u32>,
+    /// What is done when a revision fails; absent: nothing, it is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remediation: Option<Remediation>,
+    /// What becomes of the files under `crds/` of the chart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crds: Option<CrdPolicy>,
+    /// Whether objects of the release are watched and repaired; default: yes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch_dependent_resources: Option<bool>,
+    /// How often a release is looked at without an event, as `1m`; empty: as the operator's flag says.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reconcile_period: String,
+    /// Domain of the annotations on owners, as `install-disable-hooks`; empty:
+    /// `helm.sdk.operatorframework.io`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub annotation_domain: String,
+    /// Annotation on an owner that pauses it besides `pintle.dev/pause`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pause_annotation: String,
+    /// Whether the release's namespace is made when it is missing. It stays when the release goes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub create_namespace: bool,
     /// When an object that exists already is taken over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adopt: Option<Adopt>,
@@ -154,6 +176,76 @@ pub struct DriftDetection {
     /// Repair, tell, or neither.
     #[serde(default)]
     pub mode: DriftMode,
+    /// Differences that do not count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<DriftIgnore>,
+}
+
+/// Differences that do not count: those at a path, or made by a manager.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DriftIgnore {
+    /// JSON pointers, as `/spec/replicas`; what is below counts as little.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// Field managers, as `kubectl get --show-managed-fields` names them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub managers: Vec<String>,
+    /// Objects it is about; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<DriftTarget>,
+}
+
+/// Objects that a rule is about: all that have each field that is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DriftTarget {
+    /// Group of the kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+}
+
+/// What is done when a revision fails.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Remediation {
+    /// How often a revision that failed is tried again.
+    #[serde(default)]
+    pub retries: u32,
+    /// What becomes of one that failed.
+    #[serde(default)]
+    pub strategy: RemediationStrategy,
+}
+
+/// What becomes of a revision that failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RemediationStrategy {
+    /// The last revision that was deployed comes back, as a new one. A first installation has none to go
+    /// back to; it is tried again as it is.
+    #[default]
+    Rollback,
+    /// The release is uninstalled before it is tried again.
+    Uninstall,
+}
+
+/// What becomes of the files under `crds/` of a chart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum CrdPolicy {
+    /// They are left out.
+    Skip,
+    /// Those that are missing are made; none is changed.
+    #[default]
+    Create,
+    /// They are made, and changed when the chart changes them; none is ever deleted.
+    CreateReplace,
 }
 
 /// Repair, tell, or neither.
@@ -216,7 +308,7 @@ pub struct WatchStatus {
     /// Owners that count.
     #[serde(default)]
     pub releases: u32,
-    /// `Ready`.
+    /// `Ready`, and `StatusSchemaIncomplete` where the kind's schema has no place for what is told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

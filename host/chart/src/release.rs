@@ -196,7 +196,18 @@ pub enum Dropped {
     Nothing,
     /// Templates and files of the chart; `helm list`, `history`, `get manifest` and `rollback` still work.
     ChartFiles,
+    /// Everything but what `helm list` and `helm history` show. The whole record is in this many parts.
+    Whole(usize),
 }
+
+/// Characters of one part of a record that does not fit into one Secret.
+const PART: usize = 900 << 10;
+/// Annotation on the Secret of a record that is in parts: how many.
+pub const PARTS: &str = "pintle.dev/record-parts";
+/// Type of the Secrets of parts.
+pub const PART_TYPE: &str = "pintle.dev/record-part";
+/// No manifest at all would let `helm rollback` delete every object; this one makes it stop.
+const NOT_HERE: &str = "# The manifest does not fit into a Secret that Helm reads. Pintle has it.\n---\n{\n";
 
 /// Why a record cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
@@ -204,7 +215,7 @@ pub enum Error {
     /// Also without the chart's files it is larger than a Secret may be.
     #[error(
         "revision {version} of release {name} has {size} bytes packed, more than the {MAX_SECRET} of a Secret, \
-         and records are not split: make the chart render less, or split the release"
+         even without the files of the chart"
     )]
     TooLarge {
         /// Name of the release.
@@ -309,6 +320,59 @@ impl Record {
         Ok(BASE64_STANDARD.encode(encoder.finish().map_err(fail)?))
     }
 
+    /// The Secrets that hold this revision where it does not fit into one: first the one that Helm lists, which
+    /// `helm rollback` refuses, then the parts.
+    ///
+    /// # Errors
+    /// When the record cannot be packed, or not even its head fits.
+    pub fn to_parts(&self, now: Timestamp, is_update: bool) -> Result<Vec<Object>, Error> {
+        let packed = self.pack()?;
+        let texts: Vec<&str> = split_text(&packed, PART).collect();
+        let head = Self {
+            chart: StoredChart { metadata: self.chart.metadata.clone(), ..StoredChart::default() },
+            config: Values::new(),
+            manifest: NOT_HERE.to_owned(),
+            hooks: Vec::new(),
+            ..self.clone()
+        };
+        let (mut secret, _) = head.to_secret(now, is_update)?;
+        secret.set_annotation(PARTS, &texts.len().to_string());
+        let mut secrets = vec![secret];
+        for (number, text) in texts.into_iter().enumerate() {
+            let part = json!({
+                "apiVersion": "v1", "kind": "Secret", "type": PART_TYPE,
+                "metadata": {"name": part_name(&self.name, self.version, number), "namespace": self.namespace},
+                "data": {"part": BASE64_STANDARD.encode(text)},
+            });
+            let part = Object::new(part)
+                .map_err(|error| Error::Pack(self.name.clone(), std::io::Error::other(error)))?;
+            secrets.push(part);
+        }
+        Ok(secrets)
+    }
+
+    /// The record whose parts are in these Secrets, in order.
+    ///
+    /// # Errors
+    /// When one is damaged.
+    pub fn from_parts<'a>(parts: impl IntoIterator<Item = &'a Object>) -> Result<Self, Error> {
+        let (mut text, mut name) = (Vec::new(), String::new());
+        for part in parts {
+            name = part.name().to_owned();
+            let data = part.str_at("/data/part").ok_or_else(|| Error::NoRecord(name.clone()))?;
+            let damaged = |source: base64::DecodeError| Error::Damaged {
+                name: part.name().to_owned(),
+                what: "base64",
+                source: source.into(),
+            };
+            text.extend(BASE64_STANDARD.decode(data).map_err(damaged)?);
+        }
+        let data = json!({"release": BASE64_STANDARD.encode(text)});
+        let mut whole = Object::default_of("v1", "Secret", &name);
+        whole.set("data", data);
+        Self::from_secret(&whole)
+    }
+
     fn pack_to_fit(&self) -> Result<(String, Dropped), Error> {
         let packed = self.pack()?;
         if packed.len() <= MAX_SECRET {
@@ -321,6 +385,17 @@ impl Record {
         }
         Err(Error::TooLarge { name: self.name.clone(), version: self.version, size: packed.len() })
     }
+}
+
+/// Name of the Secret of a part of a revision; parts are counted from 0.
+#[must_use]
+pub fn part_name(release: &str, revision: u32, number: usize) -> String {
+    format!("pintle.{release}.v{revision}.part-{number}")
+}
+
+/// Pieces of so many bytes; the text is base64.
+fn split_text(text: &str, size: usize) -> impl Iterator<Item = &str> {
+    (0..text.len()).step_by(size).filter_map(move |at| text.get(at..text.len().min(at + size)))
 }
 
 /// Name of the Secret of a revision.
@@ -553,6 +628,15 @@ mod tests {
         large.manifest = noise(400_000);
         let error = large.to_secret(now, true).unwrap_err().to_string();
         assert!(error.contains("revision 2 of release rel has"), "{error}");
+        let parts = large.to_parts(now, false).unwrap();
+        assert_eq!((parts[0].name(), parts[0].annotation(PARTS)), ("sh.helm.release.v1.rel.v2", Some("5")));
+        let head = Record::from_secret(&parts[0]).unwrap();
+        assert_eq!((head.chart.metadata.version.as_str(), head.manifest.as_str()), ("1.2.3", NOT_HERE));
+        let mut whole = Record::from_parts(&parts[1..]).unwrap();
+        whole.chart.values = large.chart.values.clone();
+        whole.labels = large.labels.clone();
+        assert_eq!(whole, large);
+        assert!(Record::from_parts(&parts[1..3]).is_err(), "a part that is lost is no record");
     }
 
     #[test]

@@ -6,11 +6,14 @@ pub mod scenario;
 mod compile;
 mod crd;
 mod demo;
+mod import;
 mod logging;
+mod new;
 mod operator;
 mod owner;
 mod plugin;
 mod progress;
+mod rbac;
 mod template;
 mod why;
 
@@ -38,6 +41,12 @@ enum Command {
     Why(why::Args),
     /// The kit for those who write plugins: make, build, look into, call, test, ship.
     Plugin(plugin::Args),
+    /// Makes a kind for a chart: definition, Watch, rights and a sample.
+    New(new::Args),
+    /// Prints the rights that charts, Watches and Plugins need, as a ClusterRole.
+    Rbac(rbac::Args),
+    /// Reads a project of an operator before, and writes objects of ours.
+    Import(import::Args),
     /// Prints the CustomResourceDefinitions.
     Crd(crd::Args),
     /// Makes machine code of a component: what the operator runs for each one.
@@ -65,6 +74,9 @@ pub fn main() -> ExitCode {
         Command::Template(args) => template::run(&args),
         Command::Why(args) => why::run(args),
         Command::Plugin(args) => plugin::run(args),
+        Command::New(args) => new::run(&args),
+        Command::Rbac(args) => rbac::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Crd(args) => crd::run(args),
         Command::Compile(args) => compile::run(args),
     };
@@ -97,6 +109,20 @@ pub fn template(arguments: &[&str]) -> Result<String, String> {
     match Args::try_parse_from(words).map_err(|error| error.to_string())?.command {
         Command::Template(args) => template::print(&args).map_err(|failure| failure.to_string()),
         _ => Err("no template".to_owned()),
+    }
+}
+
+/// Runs `pintle new`, `pintle rbac` or `pintle import` with these arguments.
+///
+/// # Errors
+/// When the arguments are wrong, or files cannot be read or written.
+pub fn scaffold(arguments: &[&str]) -> anyhow::Result<()> {
+    let words = ["pintle"].iter().chain(arguments);
+    match Args::try_parse_from(words)?.command {
+        Command::New(args) => new::run(&args).map(drop),
+        Command::Rbac(args) => rbac::run(&args).map(drop),
+        Command::Import(args) => import::run(&args).map(drop),
+        _ => anyhow::bail!("that command writes no files"),
     }
 }
 

@@ -172,6 +172,8 @@ fn options(args: Args) -> anyhow::Result<Options> {
         log_level: _,
     } = args;
     refuse_scope(std::env::var(SCOPE).ok().as_deref())?;
+    let usual = PathBuf::from("watches.yaml");
+    let watches_file = watches_file.or_else(|| usual.is_file().then_some(usual));
     let reach = match kubeconfig {
         Some(path) => pintle_operator::Reach::File { path, context: None },
         None => pintle_operator::Reach::Infer,
@@ -195,7 +197,8 @@ fn options(args: Args) -> anyhow::Result<Options> {
         chart_folders: chart_folder,
         workers: max_concurrent_reconciles,
         sweep: reconcile_period,
-        watches: watches(watches_file)?,
+        watches: watches(watches_file.as_deref())?,
+        watches_file,
         compiler: compiler(),
         ..Options::new(reach, &leader_election_namespace)
     })
@@ -227,15 +230,9 @@ fn refuse_scope(scope: Option<&str>) -> anyhow::Result<()> {
     }
 }
 
-/// The watches of the file that is named, or of the usual one where it is there.
-fn watches(named: Option<PathBuf>) -> anyhow::Result<Vec<WatchSpec>> {
-    let usual = PathBuf::from("watches.yaml");
-    let path = match named {
-        Some(path) => path,
-        None if usual.is_file() => usual,
-        None => return Ok(Vec::new()),
-    };
-    Ok(pintle_operator::read_watches(&path)?)
+/// The watches of a file.
+fn watches(path: Option<&Path>) -> anyhow::Result<Vec<WatchSpec>> {
+    path.map_or_else(|| Ok(Vec::new()), |path| Ok(pintle_operator::read_watches(path)?))
 }
 
 /// `90s`, `10m`, `1h30m`: units of hours, minutes and seconds.

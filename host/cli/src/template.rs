@@ -94,6 +94,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Ending> {
 }
 
 /// What goes to standard output.
+/// The chart in a folder or an archive.
+pub(crate) fn read_chart(path: &std::path::Path) -> anyhow::Result<std::sync::Arc<pintle_chart::Chart>> {
+    let read = if path.is_dir() { chart::from_folder(path) } else { chart::from_file(path) };
+    read.map_err(|failure| anyhow::anyhow!("{failure}"))
+}
+
 pub(crate) fn print(args: &Args) -> Result<String, Failure> {
     args.refused.check()?;
     let capabilities = capabilities(args)?;

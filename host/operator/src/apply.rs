@@ -5,11 +5,11 @@ mod act;
 use std::{collections::BTreeMap, sync::Arc};
 
 use futures::{StreamExt as _, future::join_all, stream};
-use pintle_api::{Answer, Facts as _, Object, ObjectRef, Record, names};
+use pintle_api::{Answer, Facts as _, Object, ObjectRef, Record, names, watch::DriftIgnore};
 use pintle_cluster::{ApiError, Applied, Cause as ApiCause, Delete as DeleteHow, Expect, NoteKind};
 use pintle_plan::{
-    Act, Answers, Apply, ApplyMode, CallAnswer, Cause, Delete, Known, Memory, Part, Refusal, Step,
-    fields_mark, rendered_mark,
+    Act, Answers, Apply, ApplyMode, CallAnswer, Cause, Delete, Known, Memory, Part, Refusal, Step, held_mark,
+    rendered_mark,
 };
 
 use crate::{
@@ -35,6 +35,8 @@ pub(crate) struct Progress {
     pub(crate) answers: Answers,
     /// Everything that plugins read: part of the watch set.
     pub(crate) reads: Record,
+    /// Differences that do not count.
+    pub(crate) ignore: Vec<DriftIgnore>,
     /// What plugins want told.
     pub(crate) said: Said,
     /// Objects that were written.
@@ -179,6 +181,9 @@ async fn delete(ctx: &Context, caller: &Caller<'_>, step: &Delete, progress: &mu
     let how = DeleteHow { uid: step.uid.clone(), ..DeleteHow::default() };
     let outcome = ctx.writer.delete(&step.target, &how).await.map(drop);
     if outcome.is_ok() {
+        // Where it was deleted since it could not be changed, it can be made now.
+        progress.answers.refusals.remove(&step.target);
+        progress.answers.written.remove(&step.target);
         tracing::info!(owner = %caller.owner.reference(), object = %step.target, reason = step.reason, "deleted");
         progress.answers.written.remove(&step.target);
     }
@@ -190,8 +195,8 @@ async fn delete(ctx: &Context, caller: &Caller<'_>, step: &Delete, progress: &mu
 impl Progress {
     /// Nothing done yet.
     pub(crate) fn new(memory: Memory) -> Self {
-        let (answers, reads, said) = Default::default();
-        Self { memory, answers, reads, said, writes: 0, lost_lead: false }
+        let (answers, reads, said, ignore) = Default::default();
+        Self { memory, answers, reads, said, ignore, writes: 0, lost_lead: false }
     }
 
     /// Takes over what came with the reply to any question: what was read wakes the release from now on,
@@ -221,13 +226,10 @@ impl Progress {
         match outcome {
             Ok(applied) => {
                 if step.is_inventory {
-                    self.memory.know(Known {
-                        object: target.clone(),
-                        state: step.state,
-                        pool: step.pool,
-                        rendered: rendered_mark(&step.object),
-                        fields: fields_mark(&applied.object),
-                    });
+                    let rendered = rendered_mark(step.rendered());
+                    let fields = held_mark(&applied.object, step.rendered(), &self.ignore);
+                    let (object, state, pool) = (target.clone(), step.state, step.pool);
+                    self.memory.know(Known { object, state, pool, rendered, fields });
                 }
                 if !step.is_inventory {
                     let key = (target.clone(), String::new());

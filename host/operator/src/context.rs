@@ -107,7 +107,7 @@ impl Context {
         if owner.kind() == "SpecialResource" && owner.gvk().group == "sro.openshift.io" {
             return Some(Front::of_special_resource(Arc::clone(owner)));
         }
-        let watch = self.bindings.of(&owner.gvk())?;
+        let watch = self.bindings.of(owner)?;
         Some(Front::of_watched(Arc::clone(owner), watch))
     }
 

@@ -3,21 +3,24 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use pintle_api::{
     Object, SpecialResource, names,
     special_resource::{HelmChart, SpecialResourceSpec},
-    watch::{Adopt, DriftMode, MissingPolicy, ValuesFrom, WatchPlugin, WatchSpec},
+    watch::{Adopt, CrdPolicy, DriftDetection, DriftMode, MissingPolicy, ValuesFrom, WatchPlugin, WatchSpec},
 };
 use pintle_chart::Chart;
-use pintle_plan::{Flavor, GateError, Reference, Release, parse_plugins};
+use pintle_plan::{Flavor, GateError, Policy, Reference, Release, parse_plugins};
 use serde_json::{Map, Value};
 
 use crate::{
     error_text::one_line,
     plugins::{Named, around::config_text},
+    record::HISTORY,
     values_from::Source,
+    wishes::{self, Wishes},
 };
 
 /// An owner, and the release it asks for.
@@ -33,7 +36,12 @@ pub(crate) struct Front {
     pub(crate) kind: FrontKind,
     /// Values that ConfigMaps and Secrets hold for it, once they were read.
     pub(crate) values_from: Vec<Source>,
+    /// What annotations on the owner ask for.
+    pub(crate) wishes: Wishes,
 }
+
+/// How long a revision of a Watch with remediation may take when nothing else is said; Helm's default.
+const REMEDIED_WITHIN: i64 = 300;
 
 /// What makes releases.
 #[derive(Clone, Debug)]
@@ -72,8 +80,11 @@ impl Front {
         release.adopt = spec.adopt.unwrap_or(Adopt::IfUnowned);
         release.leaves_drift =
             spec.drift_detection.as_ref().is_some_and(|drift| drift.mode != DriftMode::Enabled);
+        release.policy = policy_of(spec.drift_detection.as_ref());
         let chart = spec.chart.clone();
+        let wishes = wishes::read(&owner, "", "");
         Ok(Self {
+            wishes,
             owner,
             release,
             chart,
@@ -93,9 +104,21 @@ impl Front {
         };
         let mut release = release_of(&owner, &name, namespace, Flavor::Watch, &watch.timeout)?;
         release.adopt = watch.adopt.unwrap_or(Adopt::IfUnowned);
-        release.leaves_drift =
-            watch.drift_detection.as_ref().is_some_and(|drift| drift.mode != DriftMode::Enabled);
+        release.leaves_drift = watch.watch_dependent_resources == Some(false)
+            || watch.drift_detection.as_ref().is_some_and(|drift| drift.mode != DriftMode::Enabled);
         release.gates_all = true;
+        let wishes = wishes::read(&owner, &watch.annotation_domain, &watch.pause_annotation);
+        release.policy = Policy {
+            remediation: watch.remediation.clone(),
+            skips_hooks: wishes.skips_hooks,
+            recreates: wishes.recreates,
+            replaces_crds: watch.crds == Some(CrdPolicy::CreateReplace),
+            makes_namespace: watch.create_namespace,
+            ..policy_of(watch.drift_detection.as_ref())
+        };
+        if watch.remediation.is_some() {
+            release.timeout.get_or_insert(REMEDIED_WITHIN);
+        }
         let chart = HelmChart {
             name: watch.chart.name.clone(),
             version: watch.chart.version.clone(),
@@ -106,7 +129,8 @@ impl Front {
             digest: watch.chart.digest.clone(),
             tags: Vec::new(),
         };
-        Ok(Self { owner, release, chart, kind: FrontKind::Watch(watch), values_from: Vec::new() })
+        let kind = FrontKind::Watch(watch);
+        Ok(Self { owner, release, chart, kind, values_from: Vec::new(), wishes })
     }
 
     /// The finalizer that holds the owner until its objects are gone.
@@ -115,6 +139,28 @@ impl Front {
             FrontKind::SpecialResource(_) => names::SRO_FINALIZER,
             FrontKind::Watch(_) => names::FINALIZER,
         }
+    }
+
+    /// True for an owner of a vendor's kind.
+    pub(crate) fn is_watched(&self) -> bool {
+        matches!(self.kind, FrontKind::Watch(_))
+    }
+
+    /// Revisions that are kept; 0: all.
+    pub(crate) fn history(&self) -> u32 {
+        match &self.kind {
+            FrontKind::SpecialResource(_) => HISTORY,
+            FrontKind::Watch(watch) => watch.history_max.unwrap_or(HISTORY),
+        }
+    }
+
+    /// How often the release is looked at without an event, where it says so itself.
+    pub(crate) fn period(&self) -> Option<Duration> {
+        let of_watch = match &self.kind {
+            FrontKind::SpecialResource(_) => None,
+            FrontKind::Watch(watch) => wishes::parse_period(&watch.reconcile_period),
+        };
+        self.wishes.period.or(of_watch)
     }
 
     /// The owner's `spec`.
@@ -235,6 +281,7 @@ fn release_of(
         adopt: Adopt::IfUnowned,
         gates_all: false,
         leaves_drift: false,
+        policy: Default::default(),
         is_forced_out: owner.annotation(names::FORCE_DELETE) == Some("true"),
         timeout: parse_seconds(timeout)?,
     })
@@ -254,11 +301,13 @@ fn refuse_unserved(spec: &SpecialResourceSpec) -> Result<(), FrontError> {
 }
 
 fn release_name(owner: &Object, watch: &WatchSpec) -> Result<String, FrontError> {
-    if watch.release_name.is_empty() {
-        return Ok(owner.name().to_owned());
-    }
     pintle_chart::plain::release_name(&watch.release_name, &owner.to_value())
         .map_err(|err| FrontError::ReleaseName(one_line(&err)))
+}
+
+fn policy_of(drift: Option<&DriftDetection>) -> Policy {
+    let Some(drift) = drift else { return Policy::default() };
+    Policy { ignore: drift.ignore.clone(), tells_drift: drift.mode == DriftMode::Warn, ..Policy::default() }
 }
 
 /// `90s`, `10m`, `1h`; nothing for an empty text.

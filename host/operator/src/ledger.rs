@@ -23,6 +23,8 @@ use crate::{
 pub(crate) struct Ledger {
     entries: Mutex<HashMap<Key, Entry>>,
     plugin_to_callers: Mutex<HashMap<String, BTreeSet<Key>>>,
+    /// Owners by namespace and name of their releases.
+    release_to_owner: Mutex<HashMap<(String, String), Key>>,
 }
 
 /// What is remembered of one key.
@@ -36,6 +38,8 @@ pub(crate) struct Entry {
     failures: HashMap<Question, String>,
     /// Answers of plugins, for as long as they hold.
     answers: HashMap<Question, Kept>,
+    /// Marks of the status that was last sent, and of what the server kept of it.
+    pub(crate) told: Option<(u64, u64)>,
     /// What plugins wanted lately, to tell those that change their mind without a reason.
     churns: HashMap<Question, Churn>,
     /// When a status was last written.
@@ -52,6 +56,10 @@ pub(crate) struct Entry {
     pub(crate) states: Vec<String>,
     /// Mark of the Helm release record that was last written.
     pub(crate) recorded: String,
+    /// The record does not fit into one Secret: Helm cannot go back to it.
+    pub(crate) is_split: bool,
+    /// What others did to the release, where it is left as it is.
+    pub(crate) outside: Option<String>,
 }
 
 /// An answer, or why there is none, that holds until something that went into it changes.
@@ -108,6 +116,7 @@ impl Ledger {
         self.callers().values_mut().for_each(|callers| {
             callers.remove(key);
         });
+        self.releases().retain(|_, owner| owner != key);
         self.lock().remove(key)
     }
 
@@ -184,6 +193,17 @@ impl Ledger {
         })
     }
 
+    /// Remembers whose release this is.
+    pub(crate) fn note_release(&self, namespace: &str, name: &str, key: &Key) {
+        let release = (namespace.to_owned(), name.to_owned());
+        self.releases().insert(release, key.clone());
+    }
+
+    /// Whose release this is.
+    pub(crate) fn owner_of(&self, release: &(String, String)) -> Option<Key> {
+        self.releases().get(release).cloned()
+    }
+
     /// Notes what a plugin wants, by a mark, and what it had read for it. True while that changes again and
     /// again although nothing it read does.
     pub(crate) fn is_restless(
@@ -208,6 +228,10 @@ impl Ledger {
     /// Who called a plugin.
     pub(crate) fn callers_of(&self, plugin: &str) -> Vec<Key> {
         self.callers().get(plugin).into_iter().flatten().cloned().collect()
+    }
+
+    fn releases(&self) -> MutexGuard<'_, HashMap<(String, String), Key>> {
+        self.release_to_owner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {

@@ -26,6 +26,7 @@ mod run;
 mod server;
 mod values_from;
 mod watches;
+mod wishes;
 
 pub use options::Options;
 pub use pintle_cluster::Reach;

@@ -89,6 +89,7 @@ mod tests {
             adopt: Adopt::IfUnowned,
             gates_all: false,
             leaves_drift: false,
+            policy: Default::default(),
             is_forced_out: false,
             timeout: None,
         }

@@ -46,6 +46,8 @@ pub struct Options {
     pub compiler: Compiler,
     /// Kinds that a watches file binds, besides those of Watch objects.
     pub watches: Vec<WatchSpec>,
+    /// The file they came from; it is followed.
+    pub watches_file: Option<PathBuf>,
     /// How many owners are worked on at once.
     pub workers: usize,
     /// How often a release is looked at without an event.
@@ -76,6 +78,7 @@ impl Options {
             chart_folders: Vec::new(),
             compiler: Compiler::default(),
             watches: Vec::new(),
+            watches_file: None,
             workers: 4,
             sweep: Duration::from_secs(600),
         }

@@ -3,13 +3,14 @@
 mod consult;
 mod look;
 mod reconcile;
+mod remedy;
 mod removal;
 mod settle;
 
 use std::{sync::Arc, time::Duration};
 
 use pintle_api::{Answer, Facts, Object, ObjectRef, Record};
-use pintle_plan::{Memory, Trouble};
+use pintle_plan::{Memory, Trouble, remedy::Course};
 
 use crate::{
     context::{Context, Key},
@@ -18,6 +19,7 @@ use crate::{
     memory,
     metrics::PassLabels,
     report,
+    wishes::Pause,
 };
 
 /// Plans of one pass; a release that still wants something then goes on in the next.
@@ -47,6 +49,8 @@ pub(crate) async fn reconcile(ctx: &Context, owner: &ObjectRef) -> Option<Durati
             return None;
         }
     };
+    // A Watch says how many of its owners are worked on at once; this one comes again when another is done.
+    let _turn = ctx.bindings.enter(ctx, &front.owner, &key)?;
     let (again, result) = pass(ctx, &key, &front).await;
     let front = match front.kind {
         FrontKind::SpecialResource(_) => "specialresource",
@@ -62,6 +66,13 @@ async fn pass(ctx: &Context, key: &Key, front: &Front) -> (Option<Duration>, &'s
         watch_owner(ctx, key, &front.release.owner);
         return (None, "unmanaged");
     }
+    if let Some(pause) = front.wishes.pause
+        && !(pause == Pause::UntilDeleted && front.owner.is_terminating())
+    {
+        watch_owner(ctx, key, &front.release.owner);
+        report::paused(ctx, key, front).await;
+        return (None, "paused");
+    }
     if front.owner.is_terminating() || state_of_management(front) == "Removed" {
         let again = match front.reconciler() {
             Some(_) => reconcile::finalize(ctx, key, front).await,
@@ -72,6 +83,9 @@ async fn pass(ctx: &Context, key: &Key, front: &Front) -> (Option<Duration>, &'s
     if let Err(err) = hold(ctx, front).await {
         tracing::warn!(owner = %front.release.owner, label = err.label(), "could not set the finalizer");
         return (Some(PAUSE), "finalizer");
+    }
+    if must_clear(ctx, key, front).await {
+        return (removal::clear(ctx, key, front).await, "uninstall");
     }
     if front.reconciler().is_some() {
         return reconcile::run(ctx, key, front).await;
@@ -104,6 +118,16 @@ async fn remember(ctx: &Context, front: &Front, memory: &mut Memory) -> bool {
             false
         }
     }
+}
+
+/// True while a release that failed is being uninstalled before it is tried again.
+async fn must_clear(ctx: &Context, key: &Key, front: &Front) -> bool {
+    if front.release.policy.remediation.is_none() {
+        return false;
+    }
+    let (memory, _) = ctx.know(key, |facts| memory::observe(facts, &front.release)).await;
+    let remedy = memory.found().and_then(|memory| memory.remedy);
+    remedy.is_some_and(|remedy| remedy.course == Course::Uninstall)
 }
 
 async fn hold(ctx: &Context, front: &Front) -> Result<(), pintle_cluster::ApiError> {

@@ -1,259 +1,250 @@
-//! The release as Helm keeps it, so that `helm list`, `history` and `get` show it.
+//! The release as Helm keeps it, so that `helm list`, `history`, `get` and `rollback` work.
 
-use std::sync::Arc;
+pub(crate) mod outside;
+mod shelf;
+mod text;
 
-use pintle_api::{Answer, Object, ObjectRef, Query, Timestamp, Verdict, names};
-use pintle_chart::release::{HookRun, Info, Record, Status, StoredChart, StoredHook};
-use pintle_cluster::{ApiError, Apply, Delete};
-use pintle_plan::{Hook, HookPhase, IN_STATE, Known, Memory, REST, Rendered, StateInput};
-use serde::Deserialize as _;
-use serde_json::json;
+use std::{cmp::Ordering, sync::Arc};
+
+use pintle_api::{Answer, Facts, Object, Timestamp, Verdict};
+use pintle_chart::release::{Dropped, Info, Record, Status, StoredChart, secret_name};
+use pintle_cluster::ApiError;
+use pintle_plan::{Memory, Operation};
+
+pub(crate) use shelf::{helm_secrets, release_of};
+pub(crate) use text::{hooks, objects, rendered};
 
 use crate::{
     charts::Loaded,
     context::{Context, Key},
-    front::Front,
+    front::{Front, FrontKind},
     render::Objects,
 };
 
 /// Revisions that are kept when nothing else is asked for; Helm's default.
-const HISTORY: usize = 10;
-/// Types of the Secrets that go with a release.
-const TYPES: [&str; 2] = ["helm.sh/release.v1", "pintle.dev/state"];
+pub(crate) const HISTORY: u32 = 10;
 
-/// Records a new revision before its first object is written.
-pub(crate) async fn pending(
-    ctx: &Context,
-    key: &Key,
-    front: &Front,
-    chart: &Loaded,
-    memory: &Memory,
-    objects: &Objects,
-) {
-    let mark = format!("{} begun", memory.revision);
-    if ctx.ledger.with(key, |entry| entry.recorded == mark) {
-        return;
+/// A revision that is being recorded.
+pub(crate) struct Revision<'a> {
+    pub(crate) ctx: &'a Context,
+    pub(crate) key: &'a Key,
+    pub(crate) front: &'a Front,
+    pub(crate) chart: &'a Loaded,
+    pub(crate) memory: &'a Memory,
+    pub(crate) objects: &'a Objects,
+}
+
+// === impl Revision ===
+
+impl Revision<'_> {
+    /// Records a new revision before its first object is written.
+    pub(crate) async fn begin(&self) {
+        let (ctx, memory) = (self.ctx, self.memory);
+        let mark = format!("{} begun", memory.revision);
+        if memory.revision == 0 || ctx.ledger.with(self.key, |entry| entry.recorded == mark) {
+            return;
+        }
+        let stored = shelf::secrets(ctx, self.key, self.front).await;
+        if self.current(&stored).is_none() {
+            let record = self.record(&stored, self.pending_status());
+            self.write(&record, false).await;
+        }
+        ctx.ledger.with(self.key, |entry| entry.recorded = mark);
     }
-    let stored = secrets(ctx, key, front).await;
-    if find(&stored, front, memory.revision).is_none() {
-        let status = if memory.revision > 1 { Status::PendingUpgrade } else { Status::PendingInstall };
+
+    /// Records what became of the revision, once its last gate has decided.
+    pub(crate) async fn conclude(&self, verdict: &Verdict) {
+        let (ctx, memory) = (self.ctx, self.memory);
+        let status = match verdict {
+            Verdict::Ready => Status::Deployed,
+            Verdict::Fatal(_) => Status::Failed,
+            Verdict::Pending(_) | Verdict::Transient(_) => return,
+        };
+        let mark = format!("{} {}", memory.revision, status.as_str());
+        if memory.revision == 0 || ctx.ledger.with(self.key, |entry| entry.recorded == mark) {
+            return;
+        }
+        let stored = shelf::secrets(ctx, self.key, self.front).await;
+        self.conclude_current(&stored, status, verdict).await;
+        if status == Status::Deployed {
+            self.supersede().await;
+        }
+        shelf::trim(ctx, self.front, memory.revision).await;
+        ctx.ledger.with(self.key, |entry| entry.recorded = mark);
+    }
+
+    async fn conclude_current(&self, stored: &[Arc<Object>], status: Status, verdict: &Verdict) {
+        let current = self.current(stored);
+        let is_update = current.is_some();
+        let whole = match current {
+            Some(record) if record.manifest.contains(shelf::ELSEWHERE) => None,
+            other => other,
+        };
+        let mut record = whole.unwrap_or_else(|| self.record(stored, self.pending_status()));
+        if record.info.status == status && is_update {
+            return;
+        }
+        record.info.status = status;
+        record.info.description = self.description(status, verdict);
+        text::note_runs(&mut record, self.memory);
+        self.write(&record, is_update).await;
+    }
+
+    /// What was deployed before is superseded, whoever recorded it.
+    async fn supersede(&self) {
+        for entry in shelf::entries(self.ctx, self.front) {
+            if entry.version >= self.memory.revision || entry.status != Status::Deployed.as_str() {
+                continue;
+            }
+            let Some(mut record) = shelf::read(self.ctx, self.key, self.front, entry.version).await else {
+                continue;
+            };
+            record.info.status = Status::Superseded;
+            self.write(&record, true).await;
+        }
+    }
+
+    /// The record of the revision in use, where it can be read.
+    fn current(&self, stored: &[Arc<Object>]) -> Option<Record> {
+        let name = secret_name(&self.front.release.name, self.memory.revision);
+        let secret = stored.iter().find(|secret| secret.name() == name)?;
+        let is_own = secret.annotation(pintle_api::names::OWNED_BY).is_some();
+        Record::from_secret(secret).ok().filter(|_| is_own)
+    }
+
+    fn pending_status(&self) -> Status {
+        match self.memory.operation() {
+            Operation::Install => Status::PendingInstall,
+            Operation::Upgrade => Status::PendingUpgrade,
+            Operation::Rollback => Status::PendingRollback,
+        }
+    }
+
+    fn record(&self, stored: &[Arc<Object>], status: Status) -> Record {
+        let (front, memory) = (self.front, self.memory);
         let now = memory.time.unwrap_or(Timestamp::UNIX_EPOCH);
-        let record = Record {
+        let first = stored.iter().filter_map(|secret| Record::from_secret(secret).ok()?.info.first_deployed);
+        let back_to = memory.remedy.as_ref().and_then(pintle_plan::remedy::Remedy::back_to);
+        let chart = self.objects.chart.clone();
+        Record {
             name: front.release.name.clone(),
             namespace: front.release.namespace.clone(),
             version: memory.revision,
             info: Info {
-                first_deployed: Some(first_deployed(&stored).unwrap_or(now)),
-                last_deployed: Some(now),
-                description: "Applied in states by Pintle".to_owned(),
+                first_deployed: Some(first.min().unwrap_or(now)),
+                last_deployed: Some(Timestamp::now()),
+                description: self.description(status, &Verdict::Ready),
                 status,
+                rollback_revision: back_to.unwrap_or_default(),
+                notes: self.objects.notes.clone(),
                 ..Info::default()
             },
-            chart: StoredChart::from(&*chart.chart),
-            config: front.user_values(),
-            manifest: manifest(&objects.states),
-            hooks: objects.hooks.iter().map(stored_hook).collect(),
+            chart: chart.unwrap_or_else(|| StoredChart::from(&*self.chart.chart)),
+            config: config(front),
+            manifest: text::manifest(&self.objects.states),
+            hooks: self.objects.hooks.iter().map(text::stored_hook).collect(),
             apply_method: "csa".to_owned(),
             ..Record::default()
-        };
-        write(ctx, front, &record, false).await;
-    }
-    ctx.ledger.with(key, |entry| entry.recorded = mark);
-}
-
-/// Records what became of the revision, once its last gate has decided.
-pub(crate) async fn conclude(ctx: &Context, key: &Key, front: &Front, memory: &Memory, verdict: &Verdict) {
-    let (status, word) = match verdict {
-        Verdict::Ready => (Status::Deployed, "deployed"),
-        Verdict::Fatal(_) => (Status::Failed, "failed"),
-        Verdict::Pending(_) | Verdict::Transient(_) => return,
-    };
-    let mark = format!("{} {word}", memory.revision);
-    if ctx.ledger.with(key, |entry| entry.recorded == mark) {
-        return;
-    }
-    let stored = secrets(ctx, key, front).await;
-    for secret in &stored {
-        let Ok(mut record) = Record::from_secret(secret) else { continue };
-        let wanted = match record.version.cmp(&memory.revision) {
-            std::cmp::Ordering::Equal => status,
-            std::cmp::Ordering::Less
-                if record.info.status == Status::Deployed && status == Status::Deployed =>
-            {
-                Status::Superseded
-            }
-            _ => continue,
-        };
-        if record.info.status != wanted {
-            record.info.status = wanted;
-            note_runs(&mut record, memory);
-            write(ctx, front, &record, true).await;
         }
     }
-    trim(ctx, &stored, memory.revision).await;
-    ctx.ledger.with(key, |entry| entry.recorded = mark);
+
+    /// The sentence that `helm history` shows.
+    fn description(&self, status: Status, verdict: &Verdict) -> String {
+        let wishes = &self.front.wishes;
+        let operation = self.memory.operation();
+        let asked = match operation {
+            Operation::Install => wishes.install_description.clone(),
+            Operation::Upgrade => wishes.upgrade_description.clone(),
+            Operation::Rollback => None,
+        };
+        let back_to = self.memory.remedy.as_ref().and_then(pintle_plan::remedy::Remedy::back_to);
+        let done = match (operation, back_to) {
+            (Operation::Install, _) => "Install complete".to_owned(),
+            (_, Some(to)) => format!("Rollback to {to}"),
+            (Operation::Upgrade | Operation::Rollback, None) => "Upgrade complete".to_owned(),
+        };
+        match status {
+            Status::Deployed => asked.unwrap_or(done),
+            Status::Failed => {
+                let why = verdict.blockers().first().map(|blocker| blocker.message.clone());
+                format!("failed: {}", why.unwrap_or_else(|| "not told".to_owned()))
+            }
+            _ => "Applied in states by Pintle".to_owned(),
+        }
+    }
+
+    async fn write(&self, record: &Record, is_update: bool) {
+        let dropped = shelf::write(self.ctx, self.front, record, is_update).await;
+        if record.version == self.memory.revision {
+            let is_split = matches!(dropped, Some(Dropped::Whole(_)));
+            self.ctx.ledger.with(self.key, |entry| entry.is_split = is_split);
+        }
+    }
+}
+
+/// Values of the user as `helm get values` shows them.
+fn config(front: &Front) -> pintle_chart::Values {
+    let spec = front.user_values();
+    match &front.kind {
+        FrontKind::SpecialResource(_) => spec,
+        FrontKind::Watch(watch) => {
+            let own = spec.get("spec").and_then(serde_json::Value::as_object).cloned().unwrap_or_default();
+            let from: Vec<_> = front.values_from.iter().map(|source| source.values.clone()).collect();
+            let merged = pintle_chart::values::for_watch(&from, &own, &[], &watch.override_values);
+            merged.unwrap_or(own)
+        }
+    }
 }
 
 /// Deletes the records and the memory of a release that is gone.
 pub(crate) async fn forget(ctx: &Context, key: &Key, front: &Front) -> Result<(), ApiError> {
-    for secret in secrets(ctx, key, front).await {
-        let how = Delete { uid: secret.uid().map(str::to_owned), ..Delete::default() };
-        ctx.writer.delete(&secret.reference(), &how).await?;
-    }
-    Ok(())
+    shelf::forget(ctx, key, front).await
+}
+
+/// The record of a revision, whole; nothing when it cannot be read.
+pub(crate) async fn read(ctx: &Context, key: &Key, front: &Front, revision: u32) -> Option<Record> {
+    shelf::read(ctx, key, front, revision).await
+}
+
+/// The last revision that was deployed before this one.
+pub(crate) fn deployed_before(ctx: &Context, front: &Front, revision: u32) -> Option<u32> {
+    let was_deployed = ["deployed", "superseded"];
+    let entries = shelf::entries(ctx, front).into_iter();
+    let fitting = entries.filter(|entry| entry.version < revision);
+    fitting.filter(|entry| was_deployed.contains(&entry.status.as_str())).map(|entry| entry.version).max()
 }
 
 /// The record of the newest revision that can be read.
 pub(crate) async fn newest(ctx: &Context, key: &Key, front: &Front) -> Option<Record> {
-    let stored = secrets(ctx, key, front).await;
-    let records = stored.iter().filter_map(|secret| Record::from_secret(secret).ok());
-    records.max_by_key(|record| record.version)
+    let mut versions: Vec<_> = shelf::entries(ctx, front).into_iter().map(|entry| entry.version).collect();
+    versions.sort_unstable_by(|a, b| b.cmp(a));
+    for version in versions {
+        if let Some(record) = shelf::read(ctx, key, front, version).await {
+            return Some(record);
+        }
+    }
+    None
 }
 
-/// The hooks of a record. One that cannot be read any more is left out, and the log says so.
-pub(crate) fn hooks(record: &Record) -> Vec<Hook> {
-    let read = |stored: &StoredHook| {
-        let object = objects_in(&stored.manifest).into_iter().next();
-        if object.is_none() {
-            tracing::warn!(release = record.name, hook = stored.name, "a stored hook cannot be read");
-        }
-        Some(Hook {
-            rendered: Rendered { object: object?, source: stored.path.clone() },
-            events: stored.events.clone(),
-            weight: stored.weight,
-            delete_policies: stored.delete_policies.clone(),
-        })
+/// Looks whether the record of the revision in use is still as it was written; what was read wakes the
+/// release. One that somebody damaged or deleted is written anew.
+pub(crate) async fn check(ctx: &Context, key: &Key, front: &Front, memory: &Memory) -> pintle_api::Record {
+    if memory.revision == 0 || ctx.ledger.with(key, |entry| entry.recorded.is_empty()) {
+        return pintle_api::Record::default();
+    }
+    let target = shelf::secret_of(front, memory.revision);
+    let (answer, reads) = ctx.know(key, |facts: &dyn Facts| facts.get(&target)).await;
+    let is_good = match &answer {
+        Answer::Found(secret) => match Record::from_secret(secret) {
+            Ok(record) => record.version.cmp(&memory.revision) == Ordering::Equal,
+            Err(_) => false,
+        },
+        Answer::Missing => false,
+        Answer::KindUnknown | Answer::NotYet | Answer::Denied(_) => true,
     };
-    record.hooks.iter().filter_map(read).collect()
-}
-
-/// The objects of a record, as a memory would know them.
-pub(crate) fn objects(record: &Record) -> Vec<Known> {
-    let known = |object: Object| Known {
-        state: object.annotation(IN_STATE).unwrap_or(REST).to_owned(),
-        object: object.reference(),
-        pool: String::new(),
-        rendered: String::new(),
-        fields: String::new(),
-    };
-    objects_in(&record.manifest).into_iter().map(known).collect()
-}
-
-fn objects_in(yaml: &str) -> Vec<Object> {
-    let documents = serde_yaml::Deserializer::from_str(yaml);
-    let values = documents.filter_map(|document| serde_json::Value::deserialize(document).ok());
-    values.filter_map(|value| Object::new(value).ok()).collect()
-}
-
-/// Every Secret that goes with the release: its records and its memory.
-async fn secrets(ctx: &Context, key: &Key, front: &Front) -> Vec<Arc<Object>> {
-    let query = Query {
-        api_version: "v1".to_owned(),
-        kind: "Secret".to_owned(),
-        namespace: Some(front.release.namespace.clone()),
-        label_selector: Some(format!("{}={}", names::OWNER, front.release.owner_uid)),
-    };
-    let (answer, _) = ctx.know(key, |facts| facts.list(&query)).await;
-    match answer {
-        Answer::Found(secrets) => {
-            let is_ours =
-                |secret: &Arc<Object>| secret.str_at("/type").is_some_and(|kind| TYPES.contains(&kind));
-            secrets.into_iter().filter(is_ours).collect()
-        }
-        _ => Vec::new(),
+    if !is_good {
+        tracing::warn!(secret = %target, "the record of the release was damaged or deleted; it is written anew");
+        ctx.ledger.with(key, |entry| entry.recorded.clear());
     }
-}
-
-fn find<'a>(secrets: &'a [Arc<Object>], front: &Front, revision: u32) -> Option<&'a Arc<Object>> {
-    let name = format!("sh.helm.release.v1.{}.v{revision}", front.release.name);
-    secrets.iter().find(|secret| secret.name() == name)
-}
-
-fn first_deployed(secrets: &[Arc<Object>]) -> Option<Timestamp> {
-    secrets.iter().filter_map(|secret| Record::from_secret(secret).ok()?.info.first_deployed).min()
-}
-
-async fn trim(ctx: &Context, secrets: &[Arc<Object>], newest: u32) {
-    for secret in secrets {
-        let version = secret.label("version").and_then(|text| text.parse::<u32>().ok());
-        let is_old = version.is_some_and(|version| (version as usize) + HISTORY <= newest as usize);
-        if is_old && let Err(err) = ctx.writer.delete(&secret.reference(), &Delete::default()).await {
-            tracing::warn!(secret = %secret.reference(), label = err.label(), "could not delete an old revision");
-        }
-    }
-}
-
-async fn write(ctx: &Context, front: &Front, record: &Record, is_update: bool) {
-    let release = &front.release;
-    let mut secret = match record.to_secret(Timestamp::now(), is_update) {
-        Ok((secret, _)) => secret,
-        Err(err) => {
-            tracing::warn!(owner = %release.owner, "the revision is not recorded for Helm: {err}");
-            return;
-        }
-    };
-    secret.set_label(names::OWNER, &release.owner_uid);
-    secret.set_annotation(names::OWNED_BY, &release.owner.to_string());
-    let target: ObjectRef = secret.reference();
-    if release.owner.namespace.as_ref().is_none_or(|namespace| *namespace == release.namespace) {
-        let owner = json!([{
-            "apiVersion": release.owner.api_version, "kind": release.owner.kind, "name": release.owner.name,
-            "uid": release.owner_uid
-        }]);
-        secret.map_mut(&["metadata"]).insert("ownerReferences".to_owned(), owner);
-    }
-    if let Err(err) = ctx.writer.apply(&secret, &Apply { force: true, ..Apply::default() }).await {
-        tracing::warn!(secret = %target, label = err.label(), "could not record the revision for Helm");
-    }
-}
-
-/// Tells in the record how its hooks ran.
-fn note_runs(record: &mut Record, memory: &Memory) {
-    for run in memory.hooks.iter().filter(|run| run.revision == record.version) {
-        let is_it = |hook: &&mut StoredHook| hook.kind == run.object.kind && hook.name == run.object.name;
-        if let Some(hook) = record.hooks.iter_mut().find(is_it) {
-            let phase = match run.phase {
-                HookPhase::Running => "Running",
-                HookPhase::Succeeded => "Succeeded",
-                HookPhase::Failed => "Failed",
-            };
-            let completed_at = (run.phase != HookPhase::Running).then_some(run.until).flatten();
-            hook.last_run = HookRun { started_at: Some(run.since), completed_at, phase: phase.to_owned() };
-        }
-    }
-}
-
-fn stored_hook(hook: &Hook) -> StoredHook {
-    let object = &hook.rendered.object;
-    StoredHook {
-        name: object.name().to_owned(),
-        kind: object.kind().to_owned(),
-        path: hook.rendered.source.clone(),
-        manifest: serde_yaml::to_string(object).unwrap_or_default(),
-        events: hook.events.clone(),
-        weight: hook.weight,
-        delete_policies: hook.delete_policies.clone(),
-        ..StoredHook::default()
-    }
-}
-
-/// Every object as it is applied. A state that cannot be rendered yet is named in its place.
-fn manifest(states: &[StateInput]) -> String {
-    let mut text = String::new();
-    for state in states {
-        for pool in &state.pools {
-            match &pool.objects {
-                Ok(objects) => {
-                    for rendered in objects {
-                        let yaml = serde_yaml::to_string(&rendered.object).unwrap_or_default();
-                        text.push_str(&format!("---\n# Source: {}\n{yaml}", rendered.source));
-                    }
-                }
-                Err(fault) => {
-                    text.push_str(&format!("---\n# {} is not rendered: {}\n", state.name, fault.reason))
-                }
-            }
-        }
-    }
-    text
+    reads
 }

@@ -4,22 +4,23 @@ pub(crate) mod patience;
 
 use std::collections::BTreeSet;
 
-use pintle_api::{Facts, Gvk, names};
+use pintle_api::{Facts, Gvk, names, watch::CrdPolicy};
 use pintle_chart::{
     Capabilities, Document, Files, Order, RenderError, RenderInput,
     manifest::{Error as ManifestError, HookEvent},
+    release::StoredChart,
     state::StateFile,
 };
 use pintle_plan::{
-    Dress, Flavor, Hook, Memory, Pool, PoolInput, Pools, REST, RenderFault, Rendered, StateInput, dress,
-    fnv1a,
+    CRDS, Dress, Flavor, Hook, Memory, Pool, PoolInput, Pools, REST, RenderFault, Rendered, StateInput,
+    dress, fnv1a,
 };
 use pintle_template::{Cancel, ErrorKind, Run};
 
 use crate::{
     charts::Loaded,
     error_text::one_line,
-    front::Front,
+    front::{Front, FrontKind},
     lookup::FactsLookup,
     map::{self, Mapping},
 };
@@ -51,6 +52,10 @@ pub(crate) struct Objects {
     pub(crate) states: Vec<StateInput>,
     /// Its hooks.
     pub(crate) hooks: Vec<Hook>,
+    /// What its `NOTES.txt` says.
+    pub(crate) notes: String,
+    /// The chart it was made from, where that is not the one in use: a revision that is gone back to.
+    pub(crate) chart: Option<StoredChart>,
 }
 
 /// What a chart says, before plugins change it and before it is dressed.
@@ -60,6 +65,9 @@ pub(crate) struct Raw {
     pub(crate) states: Vec<RawState>,
     /// Hooks of the whole chart, where it was rendered as a whole.
     hooks: Vec<pintle_chart::Hook>,
+    notes: String,
+    /// Definitions under `crds/`: they belong to no release, and no plugin changes them.
+    crds: Vec<Rendered>,
 }
 
 /// One state.
@@ -84,7 +92,7 @@ pub(crate) struct RawPool {
 }
 
 /// Documents in the order they are applied, and hooks.
-type Documents = (Vec<Document>, Vec<pintle_chart::Hook>);
+type Documents = (Vec<Document>, Vec<pintle_chart::Hook>, String);
 
 /// Renders every state. A state that cannot be rendered holds its error; the others do not care.
 pub(crate) fn run(with: &Rendering<'_>) -> Raw {
@@ -96,7 +104,12 @@ pub(crate) fn run(with: &Rendering<'_>) -> Raw {
 
 /// Gives every object what its release asks for. What does not fit is the error of its state.
 pub(crate) fn finish(with: &Rendering<'_>, raw: Raw) -> Objects {
-    let mut objects = Objects::default();
+    let mut objects = Objects { notes: raw.notes, ..Objects::default() };
+    if !raw.crds.is_empty() {
+        let pool = PoolInput { pool: String::new(), nodes: with.pools.nodes(), objects: Ok(raw.crds) };
+        let (name, label) = (CRDS.to_owned(), String::new());
+        objects.states.push(StateInput { name, label, pools: vec![pool] });
+    }
     match dress_hooks(with, None, raw.hooks) {
         Ok(hooks) => objects.hooks = hooks,
         Err(fault) => return finish(with, Raw::failed(fault)),
@@ -133,7 +146,7 @@ fn special_resource(with: &Rendering<'_>) -> Raw {
     let mut states: Vec<_> = with.chart.states.iter().map(|file| state(with, file)).collect();
     let rest = raw_pool(with, Files::Rest, None);
     states.push(RawState { name: REST.to_owned(), label: String::new(), pools: vec![rest] });
-    Raw { states, hooks: Vec::new() }
+    Raw { states, ..Raw::default() }
 }
 
 fn state(with: &Rendering<'_>, file: &StateFile) -> RawState {
@@ -155,7 +168,7 @@ fn is_per_pool(with: &Rendering<'_>, document: &Document) -> bool {
 
 fn raw_pool(with: &Rendering<'_>, files: Files<'_>, pool: Option<&Pool>) -> RawPool {
     let (documents, hooks) = match render(with, files, pool) {
-        Ok((documents, hooks)) => (Ok(documents), hooks),
+        Ok((documents, hooks, _)) => (Ok(documents), hooks),
         Err(fault) => (Err(fault), Vec::new()),
     };
     RawPool { pool: pool.cloned(), documents, hooks }
@@ -164,14 +177,15 @@ fn raw_pool(with: &Rendering<'_>, files: Files<'_>, pool: Option<&Pool>) -> RawP
 /// One Helm render, split by state: numbered files, `pintle.dev/state`, and the rest. Objects that there is
 /// one of per pool come from one more render for each.
 fn watch(with: &Rendering<'_>) -> Result<Raw, RenderFault> {
-    let (documents, hooks) = render(with, Files::All, None)?;
+    let (documents, hooks, notes) = render(with, Files::All, None)?;
+    let crds = crds(with)?;
     let (per_pool, single): (Vec<_>, Vec<_>) =
         documents.into_iter().partition(|document| is_per_pool(with, document));
     let mut parts: Vec<(Option<Pool>, Vec<Document>)> = vec![(None, single)];
     let mut names: BTreeSet<String> = per_pool.iter().map(state_of).collect();
     if !per_pool.is_empty() {
         for pool in with.fan.as_ref().map_err(RenderFault::clone)? {
-            let (documents, _) = render(with, Files::All, Some(pool))?;
+            let (documents, ..) = render(with, Files::All, Some(pool))?;
             let own = documents.into_iter().filter(|document| is_per_pool(with, document));
             parts.push((Some(pool.clone()), own.collect()));
         }
@@ -187,7 +201,26 @@ fn watch(with: &Rendering<'_>) -> Result<Raw, RenderFault> {
         label: String::new(),
         name,
     });
-    Ok(Raw { states: states.collect(), hooks })
+    Ok(Raw { states: states.collect(), hooks, notes, crds })
+}
+
+/// The files under `crds/` of the chart, as they are.
+fn crds(with: &Rendering<'_>) -> Result<Vec<Rendered>, RenderFault> {
+    let FrontKind::Watch(watch) = &with.front.kind else { return Ok(Vec::new()) };
+    if watch.crds.unwrap_or_default() == CrdPolicy::Skip {
+        return Ok(Vec::new());
+    }
+    let values = map::run(with, None)?;
+    let documents = with.chart.compiled.crds(&values).map_err(|err| fault(&err))?;
+    let own = documents.iter().find(|document| document.object.gvk().group == names::GROUP);
+    if let Some(own) = own {
+        let message = format!("{}: {} may not come with a chart", own.source, own.object.reference());
+        return Err(RenderFault { reason: "ForbiddenKind".to_owned(), message });
+    }
+    let rendered = documents
+        .into_iter()
+        .map(|document| Rendered { object: document.object, source: document.source.to_string() });
+    Ok(rendered.collect())
 }
 
 /// What of a rendering belongs to a state; nothing where that is none of it.
@@ -220,7 +253,7 @@ fn render(with: &Rendering<'_>, files: Files<'_>, pool: Option<&Pool>) -> Result
         name: with.front.release.name.clone(),
         namespace: with.front.release.namespace.clone(),
         revision: with.memory.seed_revision.max(1),
-        is_upgrade: with.memory.seed_revision > 1,
+        is_upgrade: with.memory.seed_revision > with.memory.base.saturating_add(1),
     };
     let order = match with.front.release.flavor {
         Flavor::SpecialResource { .. } => Order::SpecialResource,
@@ -238,7 +271,7 @@ fn render(with: &Rendering<'_>, files: Files<'_>, pool: Option<&Pool>) -> Result
     for warning in &rendered.warnings {
         tracing::warn!(owner = %with.front.release.owner, "{warning}");
     }
-    Ok((rendered.documents, rendered.hooks))
+    Ok((rendered.documents, rendered.hooks, rendered.notes))
 }
 
 /// Hooks that Helm would run; tests are run by hand alone.
@@ -368,7 +401,7 @@ impl Raw {
     fn failed(fault: RenderFault) -> Self {
         let pool = RawPool { pool: None, documents: Err(fault), hooks: Vec::new() };
         let states = vec![RawState { name: REST.to_owned(), label: String::new(), pools: vec![pool] }];
-        Self { states, hooks: Vec::new() }
+        Self { states, ..Self::default() }
     }
 
     /// True when every state could be rendered.

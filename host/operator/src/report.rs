@@ -1,15 +1,18 @@
 //! Report: status, events on transitions, metrics.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use pintle_api::{
-    Facts as _, Object, Timestamp,
+    Facts as _, Object, Timestamp, names,
     special_resource::{ChartStatus, SpecialResourceStatus},
     status::{Phase, StateStatus},
 };
 use pintle_chart::Chart;
 use pintle_cluster::{Note, NoteKind};
-use pintle_plan::{Plan, StatusInput, Trouble, special_resource_status, watch_status};
+use pintle_plan::{
+    Extra, OWN_FIELDS, Plan, REMARKS, Remark, StatusInput, Trouble, fnv1a, paused_status,
+    special_resource_status, watch_status,
+};
 use pintle_plugin::Event;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -19,6 +22,7 @@ use crate::{
     front::Front,
     metrics::{KindLabels, OwnerLabels, StateLabels},
     plugins::said::{self, Said},
+    watches,
 };
 
 /// Two writes of a status that says much the same are at least this far apart.
@@ -45,6 +49,7 @@ pub(crate) async fn run(ctx: &Context, key: &Key, front: &Front, outcome: &Outco
         is_removal: outcome.is_removal,
         chart: outcome.chart.map(chart_status),
         revision: outcome.revision,
+        extra: extra(ctx, key, front),
         now: Timestamp::now(),
     };
     measure(ctx, key, &front.owner, outcome.plan);
@@ -70,9 +75,79 @@ pub(crate) async fn problem(
         is_removal: false,
         chart: None,
         revision: 0,
+        extra: Extra::default(),
         now: Timestamp::now(),
     };
     tell(ctx, key, owner, &input, &Said::default()).await
+}
+
+/// Tells that nothing is done for an owner, and leaves the rest of its status as it is.
+pub(crate) async fn paused(ctx: &Context, key: &Key, front: &Front) {
+    let owner = &front.owner;
+    let before = owner.at("/status").cloned().unwrap_or_else(|| json!({}));
+    let input = StatusInput {
+        plan: None,
+        problem: None,
+        generation: owner.generation(),
+        tries: 0,
+        is_removal: false,
+        chart: None,
+        revision: 0,
+        extra: extra(ctx, key, front),
+        now: Timestamp::now(),
+    };
+    let mut status = own(owner, &before);
+    let paused = paused_status(&input, &before).remove("conditions").unwrap_or_default();
+    if let Value::Object(status) = &mut status {
+        status.insert("conditions".to_owned(), paused);
+    }
+    if !is_same(&status, &own(owner, &before)) && write_status(ctx, owner, &status).await {
+        announce(ctx, owner, &before, &status).await;
+    }
+}
+
+/// What is told of a release besides its states.
+fn extra(ctx: &Context, key: &Key, front: &Front) -> Extra {
+    let (is_split, outside, notes) = ctx.ledger.with(key, |entry| {
+        let notes = entry.rendered.as_ref().map(|(_, objects)| objects.notes.clone());
+        (entry.is_split, entry.outside.clone(), notes)
+    });
+    let mut remarks = Vec::new();
+    if let Some(message) = outside {
+        remarks.push(Remark { kind: "ChangedOutside", reason: "ReleaseChangedOutside", message });
+    }
+    if is_split {
+        let message = "the revision does not fit into one Secret: `helm list` and `helm history` show it, \
+                       `helm rollback` cannot use it"
+            .to_owned();
+        remarks.push(Remark { kind: "HelmRollbackUnavailable", reason: "RecordTooLarge", message });
+    }
+    if !front.wishes.unusable.is_empty() {
+        let message = front.wishes.unusable.join("; ");
+        remarks.push(Remark { kind: "AnnotationUnusable", reason: "InvalidAnnotation", message });
+    }
+    Extra { release: front.release.name.clone(), notes: notes.unwrap_or_default(), remarks }
+}
+
+/// The fields of a status that are ours: those we always write, and those that we wrote for a plugin. What a
+/// vendor's own controller wrote is left to it.
+fn own(owner: &Object, status: &Value) -> Value {
+    if owner.kind() == "SpecialResource" {
+        return status.clone();
+    }
+    let entries = owner.at("/metadata/managedFields").and_then(Value::as_array);
+    let ours = entries.into_iter().flatten().filter(|entry| {
+        entry["manager"] == names::MANAGER
+            && entry["operation"] == "Apply"
+            && entry["subresource"] == "status"
+    });
+    let held: Vec<&Value> = ours.filter_map(|entry| entry.pointer("/fieldsV1/f:status")).collect();
+    let is_own = |field: &str| {
+        let step = format!("f:{field}");
+        OWN_FIELDS.contains(&field) || held.iter().any(|fields| fields.get(&step).is_some())
+    };
+    let fields = status.as_object().into_iter().flatten().filter(|(field, _)| is_own(field));
+    Value::Object(fields.map(|(field, value)| (field.clone(), value.clone())).collect())
 }
 
 /// The states as they were last told.
@@ -93,22 +168,30 @@ async fn tell(
         let before: SpecialResourceStatus = serde_json::from_value(before.clone()).unwrap_or_default();
         json!(special_resource_status(input, &before))
     } else {
-        let mut status = before.clone();
+        let mut status = own(owner, &before);
         if let Value::Object(status) = &mut status {
+            status.retain(|field, _| !OWN_FIELDS.contains(&field.as_str()));
             status.extend(watch_status(input, &before));
         }
         status
     };
     said.put_into(&mut status, owner, input.now);
-    if is_same(&status, &before) {
+    let known = own(owner, &before);
+    let marks = (mark_of(&status), mark_of(&known));
+    if is_same(&status, &known) || ctx.ledger.with(key, |entry| entry.told == Some(marks)) {
         return None;
     }
     let is_transition = conditions(&status) != conditions(&before) || phases(&status) != phases(&before);
     if !is_transition && let Some(wait) = ctx.ledger.with(key, |entry| too_early(entry.status_at)) {
         return Some(wait);
     }
-    if write_status(ctx, owner, &status).await {
-        ctx.ledger.with(key, |entry| entry.status_at = Some(Instant::now()));
+    if let Some(written) = send_status(ctx, owner, &status).await {
+        // What the kind's schema has no place for was dropped: the same again would be dropped again.
+        let kept = own(&written, &written.at("/status").cloned().unwrap_or_default());
+        ctx.ledger.with(key, |entry| {
+            entry.status_at = Some(Instant::now());
+            entry.told = Some((mark_of(&status), mark_of(&kept)));
+        });
         announce(ctx, owner, &before, &status).await;
     }
     None
@@ -156,14 +239,26 @@ fn phases(status: &Value) -> Vec<Value> {
 
 /// Writes a status; false when it was refused.
 pub(crate) async fn write_status(ctx: &Context, owner: &Object, status: &Value) -> bool {
-    let Some(uid) = owner.uid() else { return false };
-    match ctx.writer.apply_status(&owner.reference(), uid, status).await {
-        Ok(_) => true,
+    send_status(ctx, owner, status).await.is_some()
+}
+
+async fn send_status(ctx: &Context, owner: &Object, status: &Value) -> Option<Arc<Object>> {
+    match ctx.writer.apply_status(&owner.reference(), owner.uid()?, status).await {
+        Ok(applied) => {
+            if !applied.warnings.is_empty() {
+                watches::note_gaps(ctx, owner, &applied.warnings);
+            }
+            Some(applied.object)
+        }
         Err(err) => {
             tracing::warn!(owner = %owner.reference(), label = err.label(), "could not write the status");
-            false
+            None
         }
     }
+}
+
+fn mark_of(value: &Value) -> u64 {
+    fnv1a(value.to_string().as_bytes())
 }
 
 /// One event when a release became ready, and one when it failed.
@@ -181,7 +276,7 @@ async fn announce(ctx: &Context, owner: &Object, before: &Value, status: &Value)
     if became("Ready").is_some() {
         note(ctx, owner, NoteKind::Normal, "Ready", "every state is ready").await;
     }
-    for kind in ["Errored", "Stalled"] {
+    for kind in ["Errored", "Stalled", "Paused"].into_iter().chain(REMARKS) {
         if let Some(reason) = became(kind) {
             let message = message_of(status, kind);
             note(ctx, owner, NoteKind::Warning, &reason, &message).await;

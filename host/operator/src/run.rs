@@ -2,9 +2,10 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use pintle_api::{Gvk, ObjectRef};
+use pintle_api::{Gvk, ObjectRef, names};
 use pintle_cluster::{
-    Changed, Cluster, ConnectError, Holder, Interest, Leadership, LeaseSettings, Mask, Masks, NoteKind, Wakes,
+    Changed, Cluster, ConnectError, Holder, Interest, Leadership, LeaseSettings, Mask, Masks, NoteKind, Seen,
+    Wakes,
 };
 use pintle_plugin::{Engine, EngineError, Options as EngineOptions};
 use pintle_source::{Limits, Sources, artifact::Registries};
@@ -21,7 +22,7 @@ use crate::{
     pass,
     plugins::{self, Plugins, Shelf},
     queue::Queue,
-    report,
+    record, report,
     server::{self, ServeError},
     watches::{self, Bindings},
 };
@@ -132,6 +133,7 @@ async fn lead(
     tasks.spawn(follow_changes(Arc::clone(ctx)));
     tasks.spawn(follow_wakes(Arc::clone(ctx), wakes));
     tasks.spawn(sweep(Arc::clone(ctx)));
+    tasks.spawn(watches::follow_file(Arc::clone(ctx)));
     for _ in 0..ctx.options.workers.max(1) {
         tasks.spawn(work(Arc::clone(ctx)));
     }
@@ -181,9 +183,14 @@ async fn follow_changes(ctx: Arc<Context>) {
         };
         ctx.caches.hold(&interest, &Holder::Part("owners"));
     }
-    watches::bind_file(&ctx);
+    ctx.caches.hold(&record::helm_secrets(), &Holder::Part("releases"));
+    watches::bind_file(&ctx, &[], &ctx.options.watches);
     while let Some(changed) = changes.next().await {
-        let Changed::Object { object, old, new, .. } = changed else { continue };
+        let Changed::Object { interest, object, old, new } = changed else { continue };
+        if *interest == record::helm_secrets() {
+            wake_owner_of_release(&ctx, old.as_ref(), new.as_ref());
+            continue;
+        }
         let is_known = old.is_some() && new.is_some();
         match key_of(&ctx, &object) {
             // A change of a known owner wakes it through what it has read.
@@ -194,13 +201,22 @@ async fn follow_changes(ctx: Arc<Context>) {
     }
 }
 
+/// A record of Helm that somebody else wrote or deleted concerns its owner.
+fn wake_owner_of_release(ctx: &Context, old: Option<&Seen>, new: Option<&Seen>) {
+    let is_own = new.is_some_and(|seen| seen.object.annotation(names::OWNED_BY).is_some());
+    let release = new.or(old).filter(|_| !is_own).and_then(|seen| record::release_of(&seen.object));
+    if let Some(key) = release.and_then(|release| ctx.ledger.owner_of(&release)) {
+        ctx.queue.wake(key);
+    }
+}
+
 fn key_of(ctx: &Context, object: &ObjectRef) -> Option<Key> {
     let ours = KINDS
         .iter()
         .find(|(api_version, kind, _)| object.api_version == *api_version && object.kind == *kind);
     match ours {
         Some((_, _, key)) => Some(key(object.clone())),
-        None => ctx.bindings.of(&object.gvk()).map(|_| Key::Owner(object.clone())),
+        None => ctx.bindings.binds(&object.gvk()).then(|| Key::Owner(object.clone())),
     }
 }
 

@@ -3,10 +3,12 @@
 pub(crate) mod file;
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use pintle_api::{
     Gvk, Object, ObjectRef, Timestamp,
@@ -18,32 +20,107 @@ use serde_json::Value;
 
 use crate::{
     context::{Context, Key},
+    queue::Queue,
     report,
+    wishes::parse_period,
 };
+
+/// How often the watches file is looked at: a mounted ConfigMap takes a minute to change anyway.
+const FILE_PERIOD: Duration = Duration::from_secs(2);
 
 /// Watched kinds, by the Watch that binds them.
 #[derive(Default)]
 pub(crate) struct Bindings {
-    by_name: Mutex<HashMap<String, Arc<WatchSpec>>>,
+    by_name: Mutex<HashMap<String, Binding>>,
+    /// What the schema of a kind has no place for in a status, as the server says it.
+    gaps: Mutex<HashMap<Gvk, BTreeSet<String>>>,
+}
+
+/// One Watch.
+#[derive(Clone)]
+struct Binding {
+    spec: Arc<WatchSpec>,
+    turns: Arc<Turns>,
+}
+
+/// Owners of one Watch that are worked on, and those that wait for it.
+#[derive(Default)]
+struct Turns {
+    inner: Mutex<(u32, BTreeSet<Key>)>,
+}
+
+/// An owner is being worked on.
+pub(crate) struct Turn {
+    /// Absent where nobody counts.
+    counted: Option<(Arc<Turns>, Arc<Queue<Key>>)>,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let Some((turns, queue)) = self.counted.take() else { return };
+        let next = {
+            let mut inner = turns.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            inner.0 = inner.0.saturating_sub(1);
+            inner.1.pop_first()
+        };
+        if let Some(key) = next {
+            queue.wake(key);
+        }
+    }
 }
 
 // === impl Bindings ===
 
 impl Bindings {
-    /// The binding of a kind; of two for the same kind the one with the first name counts.
-    pub(crate) fn of(&self, gvk: &Gvk) -> Option<Arc<WatchSpec>> {
-        let by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut fitting: Vec<_> = by_name.iter().filter(|(_, spec)| kind_of(spec) == *gvk).collect();
-        fitting.sort_by_key(|(name, _)| name.as_str());
-        fitting.first().map(|(_, spec)| Arc::clone(spec))
+    /// The binding of an owner: its kind is watched, and the Watch selects it. Of two that do, the one with the
+    /// first name counts.
+    pub(crate) fn of(&self, owner: &Object) -> Option<Arc<WatchSpec>> {
+        self.binding_of(owner).map(|binding| binding.spec)
+    }
+
+    /// True when owners of the kind are watched.
+    pub(crate) fn binds(&self, gvk: &Gvk) -> bool {
+        self.lock().values().any(|binding| kind_of(&binding.spec) == *gvk)
+    }
+
+    /// A turn of the Watch's own number of them; without one the owner is asked for when another is done. An
+    /// owner that no Watch binds has no limit here.
+    pub(crate) fn enter(&self, ctx: &Context, owner: &Object, key: &Key) -> Option<Turn> {
+        let Some(binding) = self.binding_of(owner) else { return Some(Turn { counted: None }) };
+        let Some(limit) = binding.spec.max_concurrent_reconciles else {
+            return Some(Turn { counted: None });
+        };
+        let mut inner = binding.turns.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if inner.0 >= limit.max(1) {
+            inner.1.insert(key.clone());
+            return None;
+        }
+        inner.0 += 1;
+        drop(inner);
+        Some(Turn { counted: Some((binding.turns, Arc::clone(&ctx.queue))) })
+    }
+
+    fn binding_of(&self, owner: &Object) -> Option<Binding> {
+        let by_name = self.lock();
+        let is_fit = |binding: &Binding| {
+            kind_of(&binding.spec) == owner.gvk() && selects(binding.spec.selector.as_ref(), owner)
+        };
+        let fitting = by_name.iter().filter(|(_, binding)| is_fit(binding));
+        fitting.min_by_key(|(name, _)| name.as_str()).map(|(_, binding)| binding.clone())
     }
 
     fn bind(&self, name: &str, spec: Arc<WatchSpec>) {
-        self.by_name.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), spec);
+        let mut by_name = self.lock();
+        let turns = by_name.get(name).map(|known| Arc::clone(&known.turns)).unwrap_or_default();
+        by_name.insert(name.to_owned(), Binding { spec, turns });
     }
 
     fn unbind(&self, name: &str) -> Option<Arc<WatchSpec>> {
-        self.by_name.lock().unwrap_or_else(PoisonError::into_inner).remove(name)
+        self.lock().remove(name).map(|binding| binding.spec)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Binding>> {
+        self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -70,6 +147,9 @@ pub(crate) async fn reconcile(ctx: &Context, name: &str) -> Option<Duration> {
         let message = "spec.serviceAccountName is not served by this version; take it away".to_owned();
         return tell(ctx, &object, Err(("NotServed", message))).await;
     }
+    if let Some(message) = refuse(&spec) {
+        return tell(ctx, &object, Err(("InvalidSpec", message))).await;
+    }
     if let Err(message) = one_of_two(&spec) {
         return tell(ctx, &object, Err(("InvalidSpec", message.to_owned()))).await;
     }
@@ -87,6 +167,35 @@ pub(crate) async fn reconcile(ctx: &Context, name: &str) -> Option<Duration> {
         Some(Stage::Starting) | None => return Some(Duration::from_secs(1)),
     };
     tell(ctx, &object, standing).await
+}
+
+/// What cannot be used in a Watch, and the fix.
+fn refuse(spec: &WatchSpec) -> Option<String> {
+    let period = &spec.reconcile_period;
+    if !period.is_empty() && parse_period(period).is_none() {
+        return Some(format!("spec.reconcilePeriod: `{period}` is not a time; write 90s, 10m or 1h"));
+    }
+    let rules = spec.drift_detection.iter().flat_map(|drift| &drift.ignore);
+    let mut paths = rules.flat_map(|rule| &rule.paths);
+    paths.find(|path| !path.starts_with('/')).map(|path| {
+        format!("spec.driftDetection.ignore: `{path}` is not a JSON pointer; write it as /spec/replicas")
+    })
+}
+
+/// Remembers what the schema of an owner's kind has no place for; its Watch tells it.
+pub(crate) fn note_gaps(ctx: &Context, owner: &Object, warnings: &[String]) {
+    let mut gaps = ctx.bindings.gaps.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = gaps.entry(owner.gvk()).or_default();
+    let before = known.len();
+    known.extend(warnings.iter().cloned());
+    if known.len() == before {
+        return;
+    }
+    let names: Vec<_> =
+        ctx.bindings.lock().iter().map(|(name, binding)| (name.clone(), kind_of(&binding.spec))).collect();
+    for (name, _) in names.into_iter().filter(|(_, kind)| *kind == owner.gvk()) {
+        ctx.queue.wake(Key::Watch(name));
+    }
 }
 
 /// Either a chart or a plugin says what shall be there.
@@ -136,13 +245,54 @@ fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_default()
 }
 
-/// Binds the kinds of a watches file: nobody can change or delete these while the operator runs.
-pub(crate) fn bind_file(ctx: &Context) {
-    for (number, spec) in ctx.options.watches.iter().enumerate() {
-        let name = format!("entry {} of the watches file", number + 1);
-        let spec = Arc::new(spec.clone());
+/// Binds the kinds of a watches file, instead of those it named before.
+pub(crate) fn bind_file(ctx: &Context, before: &[WatchSpec], now: &[WatchSpec]) {
+    for spec in before.iter().filter(|spec| now.iter().all(|other| kind_of(other) != kind_of(spec))) {
+        let name = name_in_file(spec);
+        ctx.bindings.unbind(&name);
+        wake_owners(ctx, &interest_of(spec));
+        ctx.caches.release(&Holder::Release(format!("owners of {name}")));
+    }
+    for spec in now.iter().filter(|spec| !before.contains(spec)) {
+        let (name, spec) = (name_in_file(spec), Arc::new(spec.clone()));
+        let holder = Holder::Release(format!("owners of {name}"));
+        ctx.caches.release(&holder);
         ctx.bindings.bind(&name, Arc::clone(&spec));
-        ctx.caches.hold(&interest_of(&spec), &Holder::Release(format!("owners of {name}")));
+        ctx.caches.hold(&interest_of(&spec), &holder);
+        wake_owners(ctx, &interest_of(&spec));
+    }
+}
+
+fn name_in_file(spec: &WatchSpec) -> String {
+    format!("{} of the watches file", kind_of(spec))
+}
+
+/// Follows the watches file: what is added, changed or taken away counts from then on. A file that cannot be
+/// used changes nothing, and the log says why.
+pub(crate) async fn follow_file(ctx: Arc<Context>) {
+    let Some(path) = ctx.options.watches_file.clone() else { return };
+    let (mut bound, mut last) = (ctx.options.watches.clone(), String::new());
+    loop {
+        tokio::time::sleep(FILE_PERIOD).await;
+        let text = tokio::fs::read_to_string(&path).await.unwrap_or_default();
+        if text == last {
+            continue;
+        }
+        last = text;
+        let named = path.clone();
+        let read = tokio::task::spawn_blocking(move || file::read(&named)).await;
+        match read {
+            Ok(Ok(specs)) if specs != bound => {
+                tracing::info!(file = %path.display(), kinds = specs.len(), "the watches file is another one");
+                bind_file(&ctx, &bound, &specs);
+                bound = specs;
+            }
+            Ok(Ok(_)) | Err(_) => {}
+            Ok(Err(err)) => {
+                let why = crate::error_text::one_line(&err);
+                tracing::warn!(file = %path.display(), "the watches file cannot be used; what it said before counts: {why}");
+            }
+        }
     }
 }
 
@@ -159,7 +309,25 @@ pub(crate) fn interest_of(spec: &WatchSpec) -> Interest {
     }
 }
 
-fn selector_text(selector: &k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector) -> String {
+/// True when the labels of an owner are those that are asked for.
+fn selects(selector: Option<&LabelSelector>, owner: &Object) -> bool {
+    let Some(selector) = selector else { return true };
+    let labels = selector.match_labels.iter().flatten().all(|(key, value)| owner.label(key) == Some(value));
+    labels
+        && selector.match_expressions.iter().flatten().all(|expression| {
+            let found = owner.label(&expression.key);
+            let is_in =
+                found.is_some_and(|found| expression.values.iter().flatten().any(|value| value == found));
+            match expression.operator.as_str() {
+                "In" => is_in,
+                "NotIn" => !is_in,
+                "DoesNotExist" => found.is_none(),
+                _ => found.is_some(),
+            }
+        })
+}
+
+fn selector_text(selector: &LabelSelector) -> String {
     let labels = selector.match_labels.iter().flatten().map(|(key, value)| format!("{key}={value}"));
     let expressions = selector.match_expressions.iter().flatten().map(|expression| {
         let values = expression.values.as_deref().unwrap_or_default().join(",");
@@ -182,6 +350,15 @@ fn wake_owners(ctx: &Context, interest: &Interest) -> u32 {
     u32::try_from(owners.len()).unwrap_or(u32::MAX)
 }
 
+fn gaps(ctx: &Context, watch: &Object) -> Option<String> {
+    let text = |field: &str| watch.str_at(&format!("/spec/{field}")).unwrap_or_default().to_owned();
+    let kind = Gvk { group: text("group"), version: text("version"), kind: text("kind") };
+    let gaps = ctx.bindings.gaps.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = gaps.get(&kind)?;
+    let told: Vec<&str> = found.iter().map(String::as_str).collect();
+    Some(format!("the schema of {kind} has no place for parts of the status: {}", told.join("; ")))
+}
+
 async fn tell(ctx: &Context, object: &Object, standing: Result<u32, (&str, String)>) -> Option<Duration> {
     let before: WatchStatus = object
         .at("/status")
@@ -191,6 +368,10 @@ async fn tell(ctx: &Context, object: &Object, standing: Result<u32, (&str, Strin
     match &standing {
         Ok(_) => conditions.set("Ready", true, "Watching", ""),
         Err((reason, message)) => conditions.set("Ready", false, reason, message),
+    }
+    match gaps(ctx, object) {
+        Some(message) => conditions.set("StatusSchemaIncomplete", true, "FieldsDropped", &message),
+        None => conditions.remove("StatusSchemaIncomplete"),
     }
     let status = WatchStatus {
         observed_generation: Some(object.generation()),

@@ -1,11 +1,16 @@
 //! How a live object stands to what shall be.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use pintle_api::{Answer, Blocker, Object, Verdict, names, watch::Adopt};
 use serde_json::Value;
 
-use crate::{ApplyMode, Input, fnv1a};
+use crate::{
+    ApplyMode, Input,
+    drift::{Drift, held_mark, taker},
+    fnv1a,
+    memory::key_of,
+};
 
 /// How a live object stands to a rendered one.
 #[derive(Debug)]
@@ -16,6 +21,10 @@ pub(crate) enum Standing {
     InSync(Arc<Object>),
     /// It must be written.
     Write(ApplyMode),
+    /// It must go, so that it can be made anew.
+    Remove,
+    /// It differs, and is left as it is: for good, or until so much time has passed.
+    Left(Option<Arc<Object>>, Drift, Option<Duration>),
     /// It must not be written.
     Held(Verdict),
 }
@@ -37,21 +46,33 @@ pub fn rendered_mark(object: &Object) -> String {
 /// since a server may write `1000m` as `1`.
 #[must_use]
 pub fn fields_mark(object: &Object) -> String {
-    fields_mark_of(object, names::MANAGER)
+    mark_of_fields(own_entries(object))
 }
 
 /// The same for a manager of a plugin's.
 pub(crate) fn fields_mark_of(object: &Object, manager: &str) -> String {
+    mark_of_fields(entries_of(object, manager))
+}
+
+/// Mark of `fieldsV1` trees; empty when there is none.
+pub(crate) fn mark_of_fields<'a>(trees: impl Iterator<Item = &'a Value>) -> String {
+    let mut text = String::new();
+    trees.for_each(|fields| write_canonical(fields, &mut text));
+    if text.is_empty() { text } else { format!("{:x}", fnv1a(text.as_bytes())) }
+}
+
+/// The `fieldsV1` trees of what we applied.
+pub(crate) fn own_entries(object: &Object) -> impl Iterator<Item = &Value> {
+    entries_of(object, names::MANAGER)
+}
+
+fn entries_of<'a>(object: &'a Object, manager: &'a str) -> impl Iterator<Item = &'a Value> {
     let entries = object.at("/metadata/managedFields").and_then(Value::as_array);
-    let ours = entries.into_iter().flatten().filter(|entry| {
+    let ours = entries.into_iter().flatten().filter(move |entry| {
         let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
         text("manager") == manager && text("operation") == "Apply" && text("subresource").is_empty()
     });
-    let mut text = String::new();
-    for fields in ours.filter_map(|entry| entry.get("fieldsV1")) {
-        write_canonical(fields, &mut text);
-    }
-    if text.is_empty() { text } else { format!("{:x}", fnv1a(text.as_bytes())) }
+    ours.filter_map(|entry| entry.get("fieldsV1"))
 }
 
 /// Compares a rendered object with the live one of the same name.
@@ -69,7 +90,7 @@ pub(crate) fn compare_known(input: &Input<'_>, rendered: &Object, known: Option<
     };
     match live {
         Answer::NotYet => Standing::NotYet,
-        Answer::Missing => Standing::Write(ApplyMode::Create),
+        Answer::Missing => compare_missing(input, rendered, known),
         Answer::KindUnknown => Standing::Held(Verdict::pending(kind_unknown(rendered))),
         Answer::Denied(why) => {
             Standing::Held(Verdict::transient(Blocker::new("Forbidden", why).on(reference)))
@@ -91,13 +112,43 @@ fn compare_found(
             Some(owner) => Standing::Held(Verdict::fatal(owned_by_other(&live, &owner))),
         };
     }
-    let is_as_rendered = known.is_some_and(|(mark, _)| mark == rendered_mark(rendered));
-    let is_as_applied = known.is_some_and(|(_, fields)| fields == fields_mark(&live));
-    if is_as_rendered && (is_as_applied || input.release.leaves_drift) {
-        Standing::InSync(live)
-    } else {
-        Standing::Write(ApplyMode::Repair)
+    if known.is_none_or(|(mark, _)| mark != rendered_mark(rendered)) {
+        return Standing::Write(ApplyMode::Repair);
     }
+    let held = held_mark(&live, rendered, &input.release.policy.ignore);
+    if known.is_some_and(|(_, fields)| fields == held) {
+        return Standing::InSync(live);
+    }
+    compare_drifted(input, rendered, live)
+}
+
+/// Somebody changed what was applied.
+fn compare_drifted(input: &Input<'_>, rendered: &Object, live: Arc<Object>) -> Standing {
+    let object = live.reference();
+    let manager = taker(&live, rendered, &input.release.policy.ignore);
+    if input.release.leaves_drift {
+        let message = format!("{manager} changed fields of it; driftDetection leaves them");
+        return Standing::Left(Some(live), Drift { object, message, manager: None }, None);
+    }
+    let contest = input.memory.contests.get(&key_of(&object)).filter(|contest| contest.manager == manager);
+    match contest.and_then(|contest| contest.wait(input.now)) {
+        None => Standing::Write(ApplyMode::Repair),
+        Some(wait) => {
+            let message = format!("{manager} changes back what is repaired; the next repair waits");
+            Standing::Left(Some(live), Drift { object, message, manager: Some(manager) }, Some(wait))
+        }
+    }
+}
+
+/// An object that is not there is made; one that somebody deleted only where that is to be repaired.
+fn compare_missing(input: &Input<'_>, rendered: &Object, known: Option<(&str, &str)>) -> Standing {
+    let object = rendered.reference();
+    let was_applied = known.is_some_and(|(mark, _)| mark == rendered_mark(rendered));
+    if was_applied && input.release.leaves_drift {
+        let message = "it was deleted; driftDetection does not make it anew".to_owned();
+        return Standing::Left(None, Drift { object, message, manager: None }, None);
+    }
+    Standing::Write(ApplyMode::Create)
 }
 
 /// Who owns a live object that does not carry our mark; nothing when it may be taken over.

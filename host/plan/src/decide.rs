@@ -1,6 +1,8 @@
 //! What a release needs next.
 
 mod around;
+mod crds;
+mod differ;
 mod gates;
 mod hooks;
 mod namespace;
@@ -18,7 +20,8 @@ use pintle_api::{Answer, Blocker, Object, ObjectRef, Verdict, names, status::Pha
 pub(crate) use self::around::view_of;
 use self::view::PoolView;
 use crate::{
-    Apply, ApplyMode, Demand, Input, Memory, Plan, PoolInput, Rendered, StateInput, StateView, Step,
+    Apply, ApplyMode, CRDS, Cause, Delete, Demand, Drift, Input, Memory, Plan, PoolInput, Rendered,
+    StateInput, StateView, Step,
     around::of_state,
     build,
     compare::{Standing, compare},
@@ -80,6 +83,7 @@ struct Run<'a> {
     /// State labels of nodes, all passed states together.
     node_to_labels: BTreeMap<String, BTreeSet<String>>,
     recheck: Option<Duration>,
+    drift: Vec<Drift>,
     has_new_demand: bool,
     has_fault: bool,
 }
@@ -106,6 +110,7 @@ impl<'a> Run<'a> {
             rendered: objects.map(|rendered| rendered.object.reference()).collect(),
             node_to_labels: BTreeMap::new(),
             recheck: None,
+            drift: Vec::new(),
             has_new_demand: false,
             has_fault: false,
         }
@@ -155,6 +160,11 @@ impl<'a> Run<'a> {
             return self.conclude(state, pool, view);
         }
         let mut view = PoolView::default();
+        if state.name == CRDS {
+            self.put_crds_in_place(state, objects, &mut view);
+            self.settle(state, pool, &mut view);
+            return self.conclude(state, pool, view);
+        }
         let in_place = self.put_in_place(state, pool, objects, &mut view);
         self.judge(state, pool, &in_place, &mut view);
         self.visit_after_state(&declared, objects, &mut view);
@@ -202,12 +212,24 @@ impl<'a> Run<'a> {
             match self.standing(&rendered.object) {
                 Standing::InSync(live) => in_place.push(InPlace { rendered, live }),
                 Standing::NotYet => view.is_incomplete = true,
+                Standing::Remove => {
+                    view.writes += 1;
+                    let delete = Delete { target: reference, uid: None, reason: "Recreated" };
+                    self.steps.push(Step::Delete(delete));
+                }
                 Standing::Held(verdict) => view.add(&reference, verdict),
+                Standing::Left(live, drift, again) => {
+                    self.leave(drift, again);
+                    match live {
+                        Some(live) => in_place.push(InPlace { rendered, live }),
+                        None => view.add(&reference, Verdict::Ready),
+                    }
+                }
                 Standing::Write(mode) => {
                     view.writes += 1;
                     view.kinds.push((reference, false));
                     let (state, pool) = (state.name.clone(), pool.pool.clone());
-                    let object = rendered.object.clone();
+                    let (object, whole) = self.sent(&rendered.object, mode);
                     self.steps.push(Step::Apply(Apply {
                         object,
                         mode,
@@ -215,6 +237,7 @@ impl<'a> Run<'a> {
                         pool,
                         rank,
                         is_inventory: true,
+                        whole,
                     }));
                 }
             }
@@ -225,6 +248,9 @@ impl<'a> Run<'a> {
     fn standing(&self, object: &Object) -> Standing {
         let reference = object.reference();
         match self.input.answers.refusals.get(&reference) {
+            Some(refusal) if refusal.cause == Cause::Immutable && self.input.release.policy.recreates => {
+                Standing::Remove
+            }
             Some(refusal) => Standing::Held(verdict_of(refusal, &reference)),
             None => compare(self.input, object),
         }
@@ -318,17 +344,15 @@ impl<'a> Run<'a> {
     /// Gives the view its phase, and fails it when its time is up.
     fn conclude(&mut self, state: &StateInput, pool: &PoolInput, mut view: PoolView) -> PoolView {
         let had_passed = self.memory.has_passed(&state.name, &pool.pool);
-        let before = self.input.before.iter().find(|before| before.name == state.name);
-        let since = before.filter(|before| !matches!(before.phase, Phase::Waiting | Phase::Ready));
-        if let (Some(limit), Some(since)) =
-            (self.input.release.timeout, since.and_then(|before| before.since))
+        if let Some(limit) = self.input.release.timeout
             && !had_passed
             && !view.is_open()
         {
+            let since = self.memory.begin(&state.name, self.input.now);
             let left = limit - self.input.now.duration_since(since).as_secs();
             if left <= 0 {
                 let message = format!("the state was not ready within {limit} s; it is still watched");
-                view.verdict = view.verdict.and(Verdict::fatal(Blocker::new("TimedOut", message)));
+                view.verdict = Verdict::fatal(Blocker::new("TimedOut", message)).and(view.verdict);
             } else {
                 self.wake_within(Duration::from_secs(left.unsigned_abs()));
             }
@@ -347,6 +371,7 @@ impl<'a> Run<'a> {
         }
         self.label_nodes();
         self.prune_leftovers();
+        self.tell_contests();
         let verdict = self.views.iter().map(view::verdict_of_view).collect::<Verdict>();
         let verdict = match (verdict, self.steps.is_empty()) {
             (Verdict::Ready, false) => Verdict::Pending(Vec::new()),
@@ -358,6 +383,7 @@ impl<'a> Run<'a> {
             states: self.views,
             verdict,
             recheck: self.recheck,
+            drift: self.drift,
             is_gone: false,
         }
     }

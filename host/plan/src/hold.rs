@@ -31,7 +31,15 @@ pub fn hold(
         first.phase = phase_of(&why, first.phase);
         first.blockers = why.blockers().to_vec();
     }
-    Plan { steps: Vec::new(), memory: memory.clone(), states, verdict: why, recheck, is_gone: false }
+    Plan {
+        steps: Vec::new(),
+        memory: memory.clone(),
+        states,
+        verdict: why,
+        recheck,
+        drift: Vec::new(),
+        is_gone: false,
+    }
 }
 
 fn view_of(state: &StateStatus) -> StateView {

@@ -200,9 +200,26 @@ impl Moment<'_, '_> {
                 self.tidy(self.deletes(DeletePolicy::HookFailed));
                 Err(Halt::failed(Blocker::new("HookFailed", message).on(target)))
             }
-            Verdict::Pending(blockers) | Verdict::Transient(blockers) => {
-                Err(Halt { phase: Phase::Pending, blockers })
+            Verdict::Pending(blockers) | Verdict::Transient(blockers) => self.wait(blockers),
+        }
+    }
+
+    /// A hook that is not done in time has failed, as with Helm.
+    fn wait(&mut self, blockers: Vec<Blocker>) -> Result<(), Halt> {
+        let target = self.hook.rendered.object.reference();
+        let since = self.memory.hook(self.event, &target).map(|run| run.since);
+        match (self.input.release.timeout, since) {
+            (Some(limit), Some(since)) if self.input.now.duration_since(since).as_secs() >= limit => {
+                let message = format!(
+                    "hook {} was not done within {limit} s; change the chart or the values: a new revision runs \
+                     its hooks again",
+                    word(self.event)
+                );
+                self.end(HookPhase::Failed, &message);
+                self.tidy(self.deletes(DeletePolicy::HookFailed));
+                Err(Halt::failed(Blocker::new("HookFailed", message).on(target)))
             }
+            _ => Err(Halt { phase: Phase::Pending, blockers }),
         }
     }
 
@@ -255,6 +272,7 @@ impl Moment<'_, '_> {
             pool,
             rank: 0,
             is_inventory: false,
+            whole: None,
         }));
         Halt { phase: Phase::Applying, blockers: Vec::new() }
     }

@@ -9,6 +9,7 @@ pub mod build;
 mod compare;
 mod decide;
 mod dress;
+mod drift;
 mod gate;
 mod hold;
 mod hook;
@@ -19,6 +20,7 @@ mod pool;
 mod ready;
 mod reconcile;
 mod refusal;
+pub mod remedy;
 mod removal;
 mod report;
 mod runtime;
@@ -31,17 +33,23 @@ pub use around::{
 pub use compare::{fields_mark, rendered_mark};
 pub use decide::decide;
 pub use dress::{Dress, DressError, Flavor, IN_STATE, dress, dress_own, is_per_pool};
+pub use drift::{Contest, Drift, held_mark};
 pub use gate::{Gate, GateError, Named, Term, parse_gate, parse_plugins, parse_wait};
 pub use hold::hold;
 pub use hook::{Hook, HookPhase, HookRun, word};
-pub use memory::{Demand, Known, Memory, Pass, SCHEMA, Saved};
+pub use memory::{Begun, Demand, Known, Memory, Operation, Pass, SCHEMA, Saved};
 pub use outcome::{Apply, ApplyMode, Call, CallAnswer, CallKey, Delete, Plan, StateView, Step};
 pub use pool::{MappedPool, Pool, Pools, affinity_suffix, fnv1a};
 pub use ready::{has_rule, judge};
 pub use reconcile::{decide_finalizing, decide_reconciling};
 pub use refusal::{Cause, Refusal, verdict_of};
 pub use removal::decide_removal;
-pub use report::{ConditionSet, StatusInput, Trouble, special_resource_status, states_status, watch_status};
+pub use report::{
+    ConditionSet, Extra, OWN_FIELDS, REMARKS, Remark, StatusInput, Trouble, paused_status,
+    special_resource_status, states_status, watch_status,
+};
 pub use runtime::{RuntimeFacts, observe_runtime};
 
-pub use state::{Answers, Input, PoolInput, REST, Release, RenderFault, Rendered, StateInput};
+pub use state::{
+    Answers, CRDS, Input, Policy, PoolInput, REST, Release, RenderFault, Rendered, SkipsHooks, StateInput,
+};

@@ -7,7 +7,7 @@ use pintle_chart::manifest::HookEvent;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{around::Around, hook::HookRun};
+use crate::{around::Around, drift::Contest, hook::HookRun, remedy::Remedy};
 
 /// Format of the stored text; one version back is readable.
 pub const SCHEMA: u32 = 1;
@@ -68,6 +68,45 @@ pub struct Memory {
     /// Plugins that have conditions or a status of their own in the owner's status.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub spoke: BTreeSet<String>,
+    /// When each state of the revision in use began, where it must be done in time.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub begun: BTreeMap<String, Begun>,
+    /// Objects that others change, by the text of their reference.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub contests: BTreeMap<String, Contest>,
+    /// Marks of the definitions under `crds/` that were written, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub crds: BTreeMap<String, String>,
+    /// What is done about a revision that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Remedy>,
+    /// The revision after which the release was uninstalled; 0: never. The next one installs it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub base: u32,
+    /// The last revision that was ready; 0: none was.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub deployed: u32,
+    /// Value of `pintle.dev/reconcile-at` that was served last.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub asked_at: String,
+}
+
+/// When a state began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begun {
+    /// For which revision.
+    pub revision: u32,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What a revision does to a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the words say it")]
+pub enum Operation {
+    Install,
+    Upgrade,
+    Rollback,
 }
 
 /// What a plugin asked to be kept.
@@ -78,6 +117,11 @@ pub struct Saved {
     pub version: String,
     /// What it shall be given with its next call.
     pub value: Value,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A gate that opened, once and for this revision.
@@ -173,10 +217,23 @@ impl Memory {
         self.seed_revision
     }
 
-    /// True when the revision in use follows another.
+    /// What the revision in use does.
     #[must_use]
-    pub fn is_upgrade(&self) -> bool {
-        self.revision > 1
+    pub fn operation(&self) -> Operation {
+        if self.remedy.as_ref().is_some_and(|remedy| remedy.back_to().is_some()) {
+            Operation::Rollback
+        } else if self.revision > self.base.saturating_add(1) {
+            Operation::Upgrade
+        } else {
+            Operation::Install
+        }
+    }
+
+    /// When a state of the revision in use began: now, when nobody knows better.
+    pub fn begin(&mut self, state: &str, now: Timestamp) -> Timestamp {
+        let revision = self.revision;
+        self.begun.retain(|_, begun| begun.revision == revision);
+        self.begun.entry(state.to_owned()).or_insert(Begun { revision, at: now }).at
     }
 
     /// The run of a hook for the revision in use.
@@ -209,6 +266,13 @@ impl Memory {
             (
                 (memory.seed.clone(), memory.time, memory.revision, memory.revision_mark.clone()),
                 (memory.passes.clone(), memory.demands.clone(), memory.hooks.clone(), keys),
+                (
+                    memory.begun.clone(),
+                    memory.remedy.clone(),
+                    memory.base,
+                    memory.deployed,
+                    memory.asked_at.clone(),
+                ),
                 (memory.around.clone(), memory.saved.clone()),
             )
         };
@@ -216,7 +280,8 @@ impl Memory {
     }
 }
 
-fn key_of(object: &ObjectRef) -> String {
+/// Text under which an object is kept.
+pub(crate) fn key_of(object: &ObjectRef) -> String {
     let namespace = object.namespace.as_deref().unwrap_or_default();
     format!("{}/{}/{namespace}/{}", object.gvk().group, object.kind, object.name)
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use pintle_api::{Blocker, Object, ObjectRef, Verdict, status::Phase};
 use serde_json::{Map, Value};
 
-use crate::{Act, Ask, Memory, Part, Tell};
+use crate::{Act, Ask, Memory, Part, Tell, drift::Drift};
 
 /// One thing to do next.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +52,8 @@ pub struct Apply {
     pub rank: u32,
     /// It belongs to the release: it is remembered, repaired, and goes with it. Objects of hooks do not.
     pub is_inventory: bool,
+    /// The object as it was rendered, where fields that others may keep were left out of it.
+    pub whole: Option<Object>,
 }
 
 /// How an object is applied.
@@ -143,6 +145,8 @@ pub struct Plan {
     pub verdict: Verdict,
     /// Ask again after this long at the latest; absent: on events alone.
     pub recheck: Option<Duration>,
+    /// Objects that differ and are left as they are.
+    pub drift: Vec<Drift>,
     /// Nothing is left of the release: finalizers may go.
     pub is_gone: bool,
 }
@@ -172,6 +176,16 @@ impl StateView {
             blockers: Vec::new(),
             kinds: Vec::new(),
         }
+    }
+}
+
+// === impl Apply ===
+
+impl Apply {
+    /// The object as it was rendered.
+    #[must_use]
+    pub fn rendered(&self) -> &Object {
+        self.whole.as_ref().unwrap_or(&self.object)
     }
 }
 

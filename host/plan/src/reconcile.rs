@@ -112,6 +112,7 @@ impl<'a> Run<'a> {
             states: vec![view],
             verdict,
             recheck: self.recheck,
+            drift: Vec::new(),
             is_gone: false,
         }
     }

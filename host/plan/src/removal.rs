@@ -26,9 +26,11 @@ pub fn decide_removal(input: &Input<'_>) -> Plan {
         states: Vec::new(),
         verdict: Verdict::Ready,
         recheck: None,
+        drift: Vec::new(),
         is_gone: false,
     };
-    let runs_hooks = !input.release.is_forced_out && !is_namespace_going(input);
+    let skips_hooks = input.release.is_forced_out || input.release.policy.skips_hooks.uninstall;
+    let runs_hooks = !skips_hooks && !is_namespace_going(input);
     let mut way = Way { input, plan, runs_hooks, is_waiting: false };
     way.begin();
     way.visit_states();

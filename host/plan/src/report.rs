@@ -7,7 +7,7 @@ use pintle_api::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{Plan, StateView};
+use crate::{Operation, Plan, StateView, remedy::Course};
 
 /// Blockers that one state tells; the rest is counted.
 const BLOCKERS: usize = 10;
@@ -33,9 +33,51 @@ pub struct StatusInput<'a> {
     pub chart: Option<ChartStatus>,
     /// The revision in use; 0 before the first.
     pub revision: u32,
+    /// What else is told of it.
+    pub extra: Extra,
     /// Now.
     pub now: Timestamp,
 }
+
+/// What is told of a release besides its states.
+#[derive(Clone, Debug, Default)]
+pub struct Extra {
+    /// Name of the release.
+    pub release: String,
+    /// What the chart's `NOTES.txt` says.
+    pub notes: String,
+    /// Conditions that are there only while they are true.
+    pub remarks: Vec<Remark>,
+}
+
+/// A condition that is there only while it is true.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// One of [`REMARKS`].
+    pub kind: &'static str,
+    /// CamelCase word.
+    pub reason: &'static str,
+    /// The sentence.
+    pub message: String,
+}
+
+/// Types of the conditions that are there only while they are true.
+pub const REMARKS: [&str; 5] =
+    ["AnnotationUnusable", "ChangedOutside", "Contested", "Drifted", "HelmRollbackUnavailable"];
+/// Fields of the status of a vendor's object that are ours; all others are the vendor's.
+pub const OWN_FIELDS: [&str; 7] = [
+    "conditions",
+    "observedGeneration",
+    "states",
+    "revision",
+    "deployedRelease",
+    "dependents",
+    "moreDependents",
+];
+/// Objects of a release that its status names.
+const DEPENDENTS: usize = 50;
+/// A trouble of this word goes by itself.
+const PASSING: &str = "HelmAtWork";
 
 /// Why nothing could be decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +117,11 @@ impl ConditionSet {
     /// Sets one condition; its time changes with its status alone.
     pub fn set(&mut self, kind: &str, status: bool, reason: &str, message: &str) {
         self.set_if_known(kind, Some(status), reason, message);
+    }
+
+    /// Takes a condition away.
+    pub fn remove(&mut self, kind: &str) {
+        self.conditions.retain(|condition| condition.kind != kind);
     }
 
     /// Sets one condition that may be unknown.
@@ -136,6 +183,7 @@ pub fn special_resource_status(
             format!("Errored: {}", shorten(message))
         }
     };
+    remark(input, &mut conditions);
     let current = input.plan.and_then(Plan::current_state);
     SpecialResourceStatus {
         state,
@@ -174,6 +222,8 @@ pub fn watch_status(input: &StatusInput<'_>, before: &Value) -> Map<String, Valu
             set.set("Stalled", true, &reason, &message);
         }
     }
+    hybrid_conditions(input, before, &mut set);
+    remark(input, &mut set);
     let states = states_of(input, &states);
     let mut status = Map::from_iter([
         ("conditions".to_owned(), json!(set.into_conditions())),
@@ -182,8 +232,164 @@ pub fn watch_status(input: &StatusInput<'_>, before: &Value) -> Map<String, Valu
     ]);
     if input.revision > 0 {
         status.insert("revision".to_owned(), json!(input.revision));
+        status.insert("deployedRelease".to_owned(), json!({"name": input.extra.release}));
+    }
+    match input.plan {
+        Some(plan) => status.extend(dependents(plan)),
+        None => {
+            let kept = ["revision", "deployedRelease", "dependents", "moreDependents"];
+            let told =
+                kept.into_iter().filter_map(|field| Some((field.to_owned(), before.get(field)?.clone())));
+            status.extend(told);
+        }
     }
     status
+}
+
+/// Status of a vendor's object that is paused: what was told stays, and that it is paused.
+#[must_use]
+pub fn paused_status(input: &StatusInput<'_>, before: &Value) -> Map<String, Value> {
+    let own = OWN_FIELDS.into_iter().filter_map(|field| Some((field.to_owned(), before.get(field)?.clone())));
+    let mut status: Map<String, Value> = own.collect();
+    let conditions: Vec<Condition> =
+        status.remove("conditions").and_then(|list| serde_json::from_value(list).ok()).unwrap_or_default();
+    let mut set = ConditionSet::new(&conditions, input.generation, input.now);
+    set.set("Paused", true, "PauseReconcileAnnotationTrue", "an annotation says that nothing is to be done");
+    status.insert("conditions".to_owned(), json!(set.into_conditions()));
+    status
+}
+
+/// Every object of the release with its readiness, the first fifty.
+fn dependents(plan: &Plan) -> Vec<(String, Value)> {
+    let all: Vec<_> = plan.states.iter().flat_map(|view| &view.kinds).collect();
+    let told = all.iter().take(DEPENDENTS).map(|(object, is_ready)| {
+        let mut told = json!({"kind": object.kind, "name": object.name, "ready": is_ready});
+        if let (Some(namespace), Value::Object(told)) = (&object.namespace, &mut told) {
+            told.insert("namespace".to_owned(), json!(namespace));
+        }
+        told
+    });
+    let told: Vec<Value> = told.collect();
+    let more = all.len().saturating_sub(DEPENDENTS);
+    let mut fields = vec![("dependents".to_owned(), json!(told))];
+    if more > 0 {
+        fields.push(("moreDependents".to_owned(), json!(more)));
+    }
+    fields
+}
+
+/// The five conditions of the hybrid operator, for those who wait for them.
+fn hybrid_conditions(input: &StatusInput<'_>, before: &Value, set: &mut ConditionSet) {
+    set.set("Initialized", true, "Initialized", "");
+    set.set("Paused", false, "NotPaused", "");
+    let memory = input.plan.map(|plan| &plan.memory);
+    let is_first = memory.is_none_or(|memory| memory.operation() == Operation::Install);
+    let (done, failed) =
+        if is_first { ("InstallSuccessful", "InstallError") } else { ("UpgradeSuccessful", "UpgradeError") };
+    let is_removed = input.is_removal && input.plan.is_some_and(|plan| plan.is_gone);
+    let was_deployed = before.pointer("/conditions").and_then(Value::as_array).is_some_and(|list| {
+        list.iter().any(|condition| condition["type"] == "Deployed" && condition["status"] == "True")
+    });
+    let is_deployed = input.plan.is_some_and(|plan| plan.verdict.is_ready()) && !input.is_removal;
+    if is_removed {
+        set.set("Deployed", false, "UninstallSuccessful", "");
+    } else if is_deployed {
+        let words = if is_first { "installed" } else { "upgraded" };
+        let notes = &input.extra.notes;
+        let message = format!("release was successfully {words}");
+        set.set("Deployed", true, done, if notes.is_empty() { &message } else { notes });
+    } else if !was_deployed {
+        set.set("Deployed", false, "NotYet", "");
+    }
+    match stand(input) {
+        Standing::Errored(_, message) if input.problem.is_some() => {
+            let reason = input.problem.map_or("ReconcileError", |trouble| hybrid_reason(trouble.word));
+            set.set("Irreconcilable", true, reason, &message);
+            set.set("ReleaseFailed", false, "NotFailed", "");
+        }
+        Standing::Errored(_, message) => {
+            set.set("ReleaseFailed", true, failed, &message);
+            set.set("Irreconcilable", true, "ReconcileError", &message);
+        }
+        Standing::Ready | Standing::Progressing(..) => {
+            set.set("ReleaseFailed", false, "NotFailed", "");
+            set.set("Irreconcilable", false, "Reconcilable", "");
+        }
+    }
+}
+
+fn hybrid_reason(word: &str) -> &'static str {
+    match word {
+        "ValuesMissing" | "InvalidValues" | "ValuesUnknown" => "ErrorGettingValues",
+        "ReleaseNameTaken" => "ErrorGettingReleaseState",
+        _ => "ReconcileError",
+    }
+}
+
+/// Conditions that are there only while they are true.
+fn remark(input: &StatusInput<'_>, set: &mut ConditionSet) {
+    let mut remarks = input.extra.remarks.clone();
+    remarks.extend(input.plan.map(drift_remarks).unwrap_or_default());
+    for kind in REMARKS {
+        match remarks.iter().find(|remark| remark.kind == kind) {
+            Some(remark) => set.set(kind, true, remark.reason, &remark.message),
+            None => set.remove(kind),
+        }
+    }
+}
+
+fn drift_remarks(plan: &Plan) -> Vec<Remark> {
+    let told = |is_contested: bool| {
+        let drift = plan.drift.iter().filter(|drift| drift.manager.is_some() == is_contested);
+        let all: Vec<_> = drift.map(|drift| format!("{}: {}", drift.object, drift.message)).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    };
+    let contested = told(true).map(|message| Remark { kind: "Contested", reason: "ChangedBack", message });
+    let drifted = told(false).map(|message| Remark { kind: "Drifted", reason: "LeftAlone", message });
+    contested.into_iter().chain(drifted).collect()
+}
+
+/// How a failure that something is done about is told.
+fn remedied(plan: &Plan) -> Option<Standing> {
+    let remedy = plan.memory.remedy.as_ref()?;
+    let (revision, why) = (remedy.revision, &remedy.why);
+    let way_out = "change the object, or give it another pintle.dev/reconcile-at";
+    Some(match &remedy.course {
+        Course::Trying => return None,
+        Course::Wait(at) => {
+            let message = format!("revision {revision} failed: {why}; it is tried again at {at}");
+            Standing::Progressing("RetryScheduled".to_owned(), message)
+        }
+        Course::Uninstall => {
+            let message = format!("revision {revision} failed: {why}; it is uninstalled and tried again");
+            Standing::Progressing("Uninstalling".to_owned(), message)
+        }
+        Course::Spent => {
+            let message = format!("revision {revision} failed {} times: {why}; {way_out}", remedy.failures);
+            Standing::Errored("RetriesExhausted".to_owned(), message)
+        }
+        Course::Back { to, failed, .. } if !failed.is_empty() => {
+            let message = format!(
+                "revision {revision} failed: {why}; the rollback to revision {to} failed too: {failed}; {way_out}"
+            );
+            Standing::Errored("RollbackFailed".to_owned(), message)
+        }
+        Course::Back { to, again: Some(at), .. } => {
+            let message = format!(
+                "revision {revision} failed: {why}; revision {to} is in use again until it is tried at {at}"
+            );
+            Standing::Progressing("RetryScheduled".to_owned(), message)
+        }
+        Course::Back { to, .. } if plan.verdict.is_ready() => {
+            let message =
+                format!("revision {revision} failed: {why}; revision {to} is in use again; {way_out}");
+            Standing::Errored("RolledBack".to_owned(), message)
+        }
+        Course::Back { to, .. } => {
+            let message = format!("revision {revision} failed: {why}; revision {to} is being restored");
+            Standing::Progressing("RollingBack".to_owned(), message)
+        }
+    })
 }
 
 /// One entry per state; phases and blockers keep the time at which they began.
@@ -227,6 +433,9 @@ fn state_status(view: &StateView, before: Option<&StateStatus>, now: Timestamp) 
 
 fn stand(input: &StatusInput<'_>) -> Standing {
     if let Some(trouble) = input.problem {
+        if trouble.word == PASSING {
+            return Standing::Progressing(trouble.reason.to_owned(), trouble.message.to_owned());
+        }
         return Standing::Errored(trouble.reason.to_owned(), trouble.message.to_owned());
     }
     let Some(plan) = input.plan else {
@@ -239,6 +448,9 @@ fn stand(input: &StatusInput<'_>) -> Standing {
     if input.is_removal {
         let message = first_blocker(plan).unwrap_or_else(|| "objects are being deleted".to_owned());
         return Standing::Progressing("MarkedForDeletion".to_owned(), message);
+    }
+    if let Some(standing) = remedied(plan) {
+        return standing;
     }
     let message = || match (plan.current_state(), first_blocker(plan)) {
         (Some(state), Some(blocker)) => format!("{}: {blocker}", state.name),
@@ -316,6 +528,7 @@ mod tests {
             states: vec![view],
             verdict,
             recheck: None,
+            drift: vec![],
             is_gone: false,
         }
     }
@@ -329,6 +542,7 @@ mod tests {
             is_removal: false,
             chart: None,
             revision: 1,
+            extra: Extra::default(),
             now: Timestamp::from_second(second).unwrap_or_default(),
         };
         special_resource_status(&input, before)

@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use pintle_api::{Facts, Object, ObjectRef, Timestamp, status::StateStatus, watch::Adopt};
+use pintle_api::{
+    Facts, Object, ObjectRef, Timestamp,
+    status::StateStatus,
+    watch::{Adopt, DriftIgnore, Remediation},
+};
 
 use crate::{AskKey, CallAnswer, CallKey, Flavor, Hook, Memory, Pools, Reference, Refusal, Told};
 
@@ -27,10 +31,41 @@ pub struct Release {
     pub gates_all: bool,
     /// Differences from what was applied are left alone.
     pub leaves_drift: bool,
+    /// What is done about differences and failures.
+    pub policy: Policy,
     /// The owner asks to go without hooks.
     pub is_forced_out: bool,
     /// How long a state may take, in seconds; absent: without end.
     pub timeout: Option<i64>,
+}
+
+/// What is done about differences and failures, beyond the usual.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Differences that do not count.
+    pub ignore: Vec<DriftIgnore>,
+    /// Differences that are left alone are told.
+    pub tells_drift: bool,
+    /// What is done when a revision fails.
+    pub remediation: Option<Remediation>,
+    /// Operations whose hooks do not run.
+    pub skips_hooks: SkipsHooks,
+    /// Objects whose immutable fields changed are deleted and made anew.
+    pub recreates: bool,
+    /// Definitions under `crds/` are changed when the chart changes them.
+    pub replaces_crds: bool,
+    /// The release's namespace is made when it is missing.
+    pub makes_namespace: bool,
+}
+
+/// Operations whose hooks do not run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the words say it")]
+pub struct SkipsHooks {
+    pub install: bool,
+    pub upgrade: bool,
+    pub rollback: bool,
+    pub uninstall: bool,
 }
 
 /// An object as it shall be, and where it comes from.
@@ -114,5 +149,7 @@ pub struct Input<'a> {
     pub now: Timestamp,
 }
 
+/// Name of the state of the files under `crds/` of a chart: they come first and belong to nobody.
+pub const CRDS: &str = "crds";
 /// Name of the state of everything that has none.
 pub const REST: &str = "rest";

@@ -126,12 +126,13 @@ async fn the_file_of_a_hybrid_operator_serves_its_kind_without_a_watch_object() 
     let (folder, chart) = (tempfile::tempdir().unwrap(), scenario::chart_folder("memcached"));
     let path = folder.path().join("watches.yaml");
     let text = format!(
-        "- group: cache.my.domain\n  version: v1\n  kind: Memcached\n  chart: {}\n  selector: {{matchLabels: {{test: watch-file}}}}\n  overrideValues: {{replicaCount: \"4\"}}\n",
+        "- group: cache.my.domain\n  version: v1\n  kind: Memcached\n  chart: {}\n  selector: {{matchLabels: {{test: watch-file}}}}\n  overrideValues: {{replicaCount: '{{{{ env \"PINTLE_NOBODY\" | default \"4\" }}}}'}}\n",
         chart.display()
     );
-    std::fs::write(&path, text).unwrap();
+    std::fs::write(&path, &text).unwrap();
     let mut options = stage.options(stage.reach());
     options.watches = pintle_operator::read_watches(&path).unwrap();
+    options.watches_file = Some(path.clone());
     stage.start_operator_with(options);
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": stage.name}});
     stage.apply(namespace).await.unwrap();
@@ -140,5 +141,22 @@ async fn the_file_of_a_hybrid_operator_serves_its_kind_without_a_watch_object() 
     wait_for(&api, "Ready", |object| condition(object, "Ready") == "True").await;
     let deployment = stage.get("apps/v1", "Deployment", "deployments", "sample-memcached").await.unwrap();
     assert_eq!(deployment.data["spec"]["replicas"], 4, "values of the file count over the owner's");
+
+    // A file that is broken changes nothing; one that says something else counts without a restart.
+    std::fs::write(&path, "- kind: Memcached\n").unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    std::fs::write(&path, text.replace("\"4\"", "\"2\"")).unwrap();
+    let is_smaller = async |stage: &Stage| {
+        let found = stage.get("apps/v1", "Deployment", "deployments", "sample-memcached").await?;
+        Ok(found.data["spec"]["replicas"] == 2)
+    };
+    stage.eventually("the new value counts", is_smaller).await.unwrap();
+    std::fs::write(&path, "[]\n").unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    stage.apply(sample(&stage, 1)).await.unwrap();
+    let mark = stage.mark().await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    let writes = stage.writes_since(mark).await.unwrap();
+    assert!(writes.is_empty(), "a kind that the file does not name any more is left alone: {writes:?}");
     stage.stop_operator().await.unwrap();
 }

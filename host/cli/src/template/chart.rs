@@ -112,7 +112,7 @@ pub(super) fn download(url: &str, now: Instant) -> Result<Vec<u8>, Failure> {
     bytes.map_err(|error| Failure::of(&error))
 }
 
-fn from_file(path: &Path) -> Result<Arc<Chart>, Failure> {
+pub(super) fn from_file(path: &Path) -> Result<Arc<Chart>, Failure> {
     let shown = path.display().to_string();
     let size = fs::metadata(path).map_err(|error| open_failed(&shown, &error))?.len();
     if size > MAX_ARCHIVE {
@@ -124,7 +124,7 @@ fn from_file(path: &Path) -> Result<Arc<Chart>, Failure> {
     Ok(Arc::new(Chart::from_archive(&bytes)?))
 }
 
-fn from_folder(folder: &Path) -> Result<Arc<Chart>, Failure> {
+pub(super) fn from_folder(folder: &Path) -> Result<Arc<Chart>, Failure> {
     let metadata = folder.join("Chart.yaml");
     if !metadata.is_file() {
         let path = std::path::absolute(&metadata).unwrap_or(metadata);

@@ -103,13 +103,23 @@ fn insert_at(into: &mut Map<String, Value>, pointer: &str, value: &Value) {
     map.insert(last, value.clone());
 }
 
-/// The field lists of other managers are half of what an object weighs, and nobody reads them.
+/// The field lists of other managers are half of what an object weighs. They are read only of objects that
+/// we apply, and only for fields that we could have lost to them: those of a status never are.
 fn drop_foreign_fields(object: &mut Object) {
     let metadata = object.map_mut(&["metadata"]);
     let Some(Value::Array(entries)) = metadata.get_mut("managedFields") else { return };
+    let text = |entry: &Map<String, Value>, field: &str| {
+        entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let is_applied = entries.iter().filter_map(Value::as_object).any(|entry| {
+        text(entry, "manager") == names::MANAGER
+            && text(entry, "operation") == "Apply"
+            && text(entry, "subresource").is_empty()
+    });
     for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
-        let manager = entry.get("manager").and_then(Value::as_str).unwrap_or_default();
-        if !is_ours(manager) {
+        let is_kept = is_ours(&text(entry, "manager"))
+            || (is_applied && matches!(text(entry, "subresource").as_str(), "" | "scale"));
+        if !is_kept {
             entry.remove("fieldsV1");
             entry.remove("fieldsType");
         }
@@ -133,7 +143,7 @@ mod tests {
             "apiVersion": "v1", "kind": "Node",
             "metadata": {"name": "n", "managedFields": [
                 {"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:status": {}}},
-                {"manager": "pintle", "operation": "Apply", "fieldsV1": {"f:metadata": {}}}
+                {"manager": "pintle-1", "operation": "Apply", "fieldsV1": {"f:metadata": {}}}
             ]},
             "spec": {"taints": [], "podCIDR": "10.0.0.0/24"},
             "status": {"nodeInfo": {"kernelVersion": "5"}, "conditions": []}
@@ -157,6 +167,28 @@ mod tests {
         assert_eq!(kept.str_at("/metadata/managedFields/0/manager"), Some("kubelet"));
         assert!(kept.at("/metadata/managedFields/1/fieldsV1").is_some());
         assert!(is_ours("pintle-1") && !is_ours("pintlepirate"));
+    }
+
+    #[test]
+    fn of_an_object_we_apply_it_is_known_who_holds_what_but_the_status() {
+        let mut applied = node();
+        applied.map_mut(&["metadata"]).insert(
+            "managedFields".to_owned(),
+            json!([
+                {"manager": "pintle", "operation": "Apply", "fieldsV1": {"f:data": {}}},
+                {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}},
+                {"manager": "autoscaler", "operation": "Update", "subresource": "scale", "fieldsV1": {"f:spec": {}}},
+                {"manager": "kubelet", "operation": "Update", "subresource": "status", "fieldsV1": {"f:status": {}}}
+            ]),
+        );
+        let kept = Mask::Whole.apply(applied);
+        for (at, is_there) in [(0, true), (1, true), (2, true), (3, false)] {
+            assert_eq!(
+                kept.at(&format!("/metadata/managedFields/{at}/fieldsV1")).is_some(),
+                is_there,
+                "{at}"
+            );
+        }
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use pintle_api::{Object, ObjectRef, names};
 use serde_json::{Value, json};
 
-use super::{APPLY, ApiError, Applied, Patch, Writer, item_path, resource_below, unfit};
+use super::{
+    APPLY, ApiError, Applied, MAX_DROPPED, Patch, Writer, item_path, resource_below, unfit, unknown,
+};
 use crate::{counters::Verb, link::Query};
 
 impl Writer {
@@ -29,13 +31,27 @@ impl Writer {
         let body = Object::new(body).map_err(|e| unfit(Verb::Patch, target, &e))?;
         let served = self.served(Verb::Patch, target)?;
         let path = format!("{}/status", item_path(&served, Verb::Patch, target)?);
-        let request = Query::new(&path)
-            .with("fieldManager", names::MANAGER)
-            .with("force", "true")
-            .with("fieldValidation", "Warn")
-            .patch(APPLY, &body.into_value());
-        let reply = self.send(Verb::Patch, target, &resource_below(&served, "status"), request).await?;
-        self.applied(Verb::Patch, target, &reply, names::MANAGER)
+        let (mut body, mut dropped) = (body.into_value(), Vec::new());
+        loop {
+            let request = Query::new(&path)
+                .with("fieldManager", names::MANAGER)
+                .with("force", "true")
+                .with("fieldValidation", "Warn")
+                .patch(APPLY, &body);
+            match self.send(Verb::Patch, target, &resource_below(&served, "status"), request).await {
+                Ok(reply) => {
+                    let mut applied = self.applied(Verb::Patch, target, &reply, names::MANAGER)?;
+                    applied.warnings.append(&mut dropped);
+                    return Ok(applied);
+                }
+                // A vendor's schema need not have a place for all that we tell (D37).
+                Err(err) if dropped.len() < MAX_DROPPED => match unknown::drop_from(&mut body, &err) {
+                    Some(mut warnings) => dropped.append(&mut warnings),
+                    None => return Err(err),
+                },
+                Err(err) => return Err(err),
+            }
+        }
     }
 
     /// Merges `status` into what is there; `null` removes. With `version`, only into that version.

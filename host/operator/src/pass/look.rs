@@ -6,9 +6,10 @@ use pintle_api::{Facts, Gvk, Record, Timestamp, names};
 use pintle_plan::{
     Input, Memory, Plan, Pool, Pools, Reference, RenderFault, Term, decide, fnv1a, hold, parse_gate,
     parse_plugins,
+    remedy::{self, Remedy},
 };
 
-use super::settle::Settling;
+use super::{remedy::back_mark, settle::Settling};
 use crate::{
     context::Context,
     front::Front,
@@ -38,8 +39,10 @@ impl Settling<'_> {
     pub(super) async fn think(&mut self, now: Timestamp) -> Thought {
         let mut reads = Record::default();
         let thought = match self.objects(now, &mut reads).await {
-            Ok(objects) => {
-                Thought { plan: self.decide(&objects, now, &mut reads).await, objects: Some(objects) }
+            Ok(asked) => {
+                let (objects, mark) = self.wanted(asked, now);
+                let plan = self.decide(&objects, mark, now, &mut reads).await;
+                Thought { plan, objects: Some(objects) }
             }
             Err(no_answer) => Thought { plan: self.hold(no_answer), objects: None },
         };
@@ -47,6 +50,18 @@ impl Settling<'_> {
         reads.extend(self.progress.reads.clone());
         self.ctx.watches.register(&self.key.holder(), &reads);
         thought
+    }
+
+    /// What the owner asks for, or an earlier revision while that failed; and its mark.
+    fn wanted(&mut self, asked: Objects, now: Timestamp) -> (Objects, String) {
+        let mark = revision_mark(self.front, &asked);
+        let memory = &mut self.progress.memory;
+        remedy::resume(memory, &mark, now);
+        let back_to = memory.remedy.as_ref().and_then(Remedy::back_to);
+        match (&self.back, back_to) {
+            (Some(back), Some(to)) => (back.clone(), back_mark(&mark, to)),
+            _ => (asked, mark),
+        }
     }
 
     /// What the release shall be. Nothing is rendered again while nothing that goes into it differs.
@@ -153,11 +168,12 @@ impl Settling<'_> {
     }
 
     /// The next steps. Reads nothing but through facts.
-    async fn decide(&self, objects: &Objects, now: Timestamp, reads: &mut Record) -> Plan {
+    async fn decide(&self, objects: &Objects, mark: String, now: Timestamp, reads: &mut Record) -> Plan {
         let front = self.front;
         let mut memory = self.progress.memory.clone();
-        let mark = revision_mark(front, objects);
-        if memory.revision_mark != mark {
+        // What a Watch cannot render is no revision: nothing of it is applied.
+        let is_one = objects.is_whole() || !front.is_watched();
+        if memory.revision_mark != mark && is_one {
             memory.revision += 1;
             memory.revision_mark = mark;
         }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use pintle_api::{Facts, Timestamp, names};
-use pintle_plan::{Hook, Input, Memory, Plan, Pools, decide_removal};
+use pintle_plan::{Hook, Input, Memory, Plan, Pools, decide_removal, remedy};
 use pintle_plugin::Operation;
 use serde_json::Value;
 
@@ -18,8 +18,36 @@ use crate::{
     report::Outcome,
 };
 
+/// How far a release is on its way out.
+enum Way {
+    /// Nothing is left of it.
+    Gone(Box<Plan>),
+    /// It is looked at again after this time, or on an event.
+    Waiting(Option<Duration>),
+}
+
 /// Deletes what belongs to a release, states in reverse, and lets the owner go when all is gone.
 pub(super) async fn run(ctx: &Context, key: &Key, front: &Front) -> Option<Duration> {
+    match leave(ctx, key, front).await {
+        Way::Gone(plan) => finish(ctx, key, front, &plan).await,
+        Way::Waiting(again) => again,
+    }
+}
+
+/// Uninstalls a release that failed, so that it can be installed again. The records stay.
+pub(super) async fn clear(ctx: &Context, key: &Key, front: &Front) -> Option<Duration> {
+    match leave(ctx, key, front).await {
+        Way::Gone(plan) => {
+            let mut memory = plan.memory;
+            remedy::uninstalled(&mut memory, Timestamp::now());
+            let is_stored = remember(ctx, front, &mut memory).await;
+            Some(if is_stored { Duration::ZERO } else { PAUSE })
+        }
+        Way::Waiting(again) => again,
+    }
+}
+
+async fn leave(ctx: &Context, key: &Key, front: &Front) -> Way {
     let (stored, reads) = ctx.know(key, |facts| memory::observe(facts, &front.release)).await;
     let mut saved = stored.found().unwrap_or_default();
     let mut progress = Progress::new(saved.clone());
@@ -34,7 +62,7 @@ pub(super) async fn run(ctx: &Context, key: &Key, front: &Front) -> Option<Durat
         let steps = std::mem::take(&mut plan.steps);
         progress.memory = plan.memory.clone();
         if plan.is_gone {
-            return finish(ctx, key, front, &plan).await;
+            return Way::Gone(Box::new(plan));
         }
         let has_refusals = !progress.answers.refusals.is_empty();
         if steps.is_empty() || has_refusals {
@@ -47,22 +75,22 @@ pub(super) async fn run(ctx: &Context, key: &Key, front: &Front) -> Option<Durat
             let outcome = Outcome { plan: &plan, chart: None, revision, tries, is_removal: true, said };
             let told = report::run(ctx, key, front, &outcome).await;
             let again = has_refusals.then(|| pause(tries));
-            return [told, again, plan.recheck].into_iter().flatten().min();
+            return Way::Waiting([told, again, plan.recheck].into_iter().flatten().min());
         }
         if progress.memory.differs_for_good(&saved) {
             // A hook whose begin is not stored might run twice. In a namespace that is going, where nothing
             // can be stored, none is begun.
             if !remember(ctx, front, &mut progress.memory).await {
-                return Some(pause(ctx.ledger.count_try(key, true)));
+                return Way::Waiting(Some(pause(ctx.ledger.count_try(key, true))));
             }
             saved = progress.memory.clone();
         }
         apply::run(ctx, &caller(ctx, key, front, &progress.memory, now), steps, &mut progress).await;
         if progress.lost_lead {
-            return None;
+            return Way::Waiting(None);
         }
     }
-    Some(PAUSE)
+    Way::Waiting(Some(PAUSE))
 }
 
 /// Hooks of the last revision. Its objects are remembered again where the memory was lost.
@@ -126,7 +154,8 @@ pub(super) async fn finish(ctx: &Context, key: &Key, front: &Front, plan: &Plan)
         return report::run(ctx, key, front, &outcome).await;
     }
     let mut live = Arc::clone(&front.owner);
-    for finalizer in [front.finalizer(), names::SRO_FINALIZER_OLD] {
+    let all = [front.finalizer(), names::SRO_FINALIZER_OLD].into_iter().chain(names::HYBRID_FINALIZERS);
+    for finalizer in all {
         match ctx.writer.remove_finalizer(&live, finalizer).await {
             Ok(Some(applied)) => live = applied.object,
             Ok(None) => {}

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use pintle_api::{Answer, Facts, Object, Record, Timestamp, Verdict};
+use pintle_api::{Answer, Facts, Object, Record, Timestamp, Verdict, names};
 use pintle_plan::{Memory, Plan, Pools, Step};
 use pintle_plugin::Operation;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{
     PAUSE, PLANS, denied,
     look::{Thought, prepare_seed},
-    pause, remember, same,
+    pause, remedy, remember, same,
 };
 use crate::{
     apply::{self, Progress},
@@ -19,7 +19,7 @@ use crate::{
     front::{Front, FrontKind},
     memory,
     plugins::{Caller, LOADING},
-    record,
+    record::{self, Revision, outside},
     render::Objects,
     report,
     report::Outcome,
@@ -40,6 +40,22 @@ pub(super) struct Settling<'a> {
     /// The memory as it is stored.
     saved: Memory,
     pub(super) progress: Progress,
+    /// The objects of an earlier revision, while one is gone back to.
+    pub(super) back: Option<Objects>,
+}
+
+/// A new value of `pintle.dev/reconcile-at` begins anew what had been given up or put off.
+fn serve_request(ctx: &Context, key: &Key, front: &Front, memory: &mut Memory) {
+    let asked = front.owner.annotation(names::RECONCILE_AT).unwrap_or_default();
+    if memory.asked_at == asked {
+        return;
+    }
+    asked.clone_into(&mut memory.asked_at);
+    memory.contests.clear();
+    if memory.remedy.take().is_some() {
+        memory.revision_mark.clear();
+    }
+    ctx.ledger.count_try(key, false);
 }
 
 /// Plans and applies until nothing is left to do now, then reports.
@@ -53,11 +69,20 @@ pub(super) async fn run(
     let mut front = front.clone();
     front.release.chart_digest.clone_from(&chart.chart.digest);
     let (stored, mut watched) = ctx.know(key, |facts| memory::observe(facts, &front.release)).await;
-    let stored = match stored {
+    let saved = match stored {
         Answer::Found(memory) => memory,
         Answer::Denied(why) => return (denied(ctx, key, &front, watched, &why).await, "memory"),
         _ => return (Some(PAUSE), "memory"),
     };
+    let mut stored = saved.clone();
+    if let Err(halt) = outside::visit(ctx, key, &front, &mut stored).await {
+        watched.extend(fetched);
+        ctx.watches.register(&key.holder(), &watched);
+        report::problem(ctx, key, &front.owner, same(halt.word, &halt.message)).await;
+        return (halt.again, "outside");
+    }
+    serve_request(ctx, key, &front, &mut stored);
+    watched.extend(record::check(ctx, key, &front, &stored).await);
     if let FrontKind::SpecialResource(_) = front.kind {
         let (pools, reads) = ctx.know(key, |facts| Pools::observe(facts, &front.node_selector())).await;
         if let Answer::Denied(why) = pools {
@@ -80,7 +105,9 @@ pub(super) async fn run(
     }
     let mut progress = Progress::new(stored.clone());
     prepare_seed(&mut progress.memory, &front);
-    Settling { ctx, key, front: &front, chart, watched, saved: stored, progress }.run().await
+    progress.ignore.clone_from(&front.release.policy.ignore);
+    let back = remedy::back(ctx, key, &front, &progress.memory).await;
+    Settling { ctx, key, front: &front, chart, watched, saved, progress, back }.run().await
 }
 
 // === impl Settling ===
@@ -108,13 +135,33 @@ impl Settling<'_> {
             let named = self.named_plugins(objects);
             self.progress.said.only(&named, &mut self.progress.memory);
         }
+        let remedied = self.take_stock(&plan, objects.as_ref()).await;
         // Before its first revision a release has no namespace to keep a memory in.
         let may_remember = objects.is_some() || self.progress.memory.revision > 0;
         if may_remember && self.progress.memory != self.saved {
             remember(self.ctx, self.front, &mut self.progress.memory).await;
         }
-        record::conclude(self.ctx, self.key, self.front, &self.progress.memory, &plan.verdict).await;
-        self.conclude(&plan).await
+        let plan = Plan { memory: self.progress.memory.clone(), ..plan };
+        let (again, word) = self.conclude(&plan).await;
+        ([again, remedied, self.front.period()].into_iter().flatten().min(), word)
+    }
+
+    /// Records what became of the revision, and decides what follows where it failed.
+    async fn take_stock(&mut self, plan: &Plan, objects: Option<&Objects>) -> Option<Duration> {
+        let objects = objects?;
+        let is_whole = objects.is_whole();
+        let was_deployed = self.progress.memory.deployed == self.progress.memory.revision;
+        if plan.verdict.is_ready() || (!was_deployed && (is_whole || !self.front.is_watched())) {
+            self.revision(&self.progress.memory, objects).conclude(&plan.verdict).await;
+        }
+        if plan.verdict.is_ready() {
+            self.progress.memory.deployed = self.progress.memory.revision;
+        }
+        remedy::conclude(self.ctx, self.front, &mut self.progress.memory, plan, is_whole)
+    }
+
+    fn revision<'a>(&'a self, memory: &'a Memory, objects: &'a Objects) -> Revision<'a> {
+        Revision { ctx: self.ctx, key: self.key, front: self.front, chart: self.chart, memory, objects }
     }
 
     /// What must survive a crash is stored before the steps that follow from it. The memory lies in the
@@ -129,7 +176,7 @@ impl Settling<'_> {
             return false;
         }
         self.saved = self.progress.memory.clone();
-        record::pending(self.ctx, self.key, self.front, self.chart, &self.saved, objects).await;
+        self.revision(&self.saved, objects).begin().await;
         true
     }
 
@@ -146,7 +193,11 @@ impl Settling<'_> {
             key: self.key,
             owner: Arc::clone(&self.front.owner),
             release: self.release(revision),
-            operation: if revision > 1 { Operation::Upgrade } else { Operation::Install },
+            operation: match self.progress.memory.operation() {
+                pintle_plan::Operation::Install => Operation::Install,
+                pintle_plan::Operation::Upgrade => Operation::Upgrade,
+                pintle_plan::Operation::Rollback => Operation::Rollback,
+            },
             own: Arc::new(own),
             values: Arc::new(values),
             saved: Arc::new(self.progress.memory.saved.clone()),

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{component::spoken, question::Question};
 
 /// Fields of an owner's status that no plugin may write: the host writes them.
-const HOST_FIELDS: [&str; 4] = ["conditions", "observedGeneration", "states", "revision"];
+const HOST_FIELDS: [&str; 7] = pintle_plan::OWN_FIELDS;
 
 /// What plugins said of their own in one pass.
 #[derive(Clone, Debug, Default)]

@@ -4,10 +4,12 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use pintle_api::watch::{DriftDetection, DriftMode, WatchChart, WatchRepository, WatchSpec};
+use pintle_api::watch::{WatchChart, WatchRepository, WatchSpec};
+use pintle_template::{self as template, Dialect, NoCluster, Program, Run, Source};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -60,6 +62,8 @@ struct Entry {
     #[serde(default)]
     override_values: Map<String, Value>,
     max_concurrent_reconciles: Option<u32>,
+    #[serde(default)]
+    reconcile_period: String,
     selector: Option<LabelSelector>,
 }
 
@@ -97,34 +101,83 @@ fn spec_of(entry: Entry) -> Result<WatchSpec, String> {
     }
     let (url, name) = chart_at(&entry.chart)?;
     let overrides = entry.override_values.into_iter().map(|(key, value)| match value {
-        Value::String(text) if text.contains("{{") => Err(format!(
-            "overrideValues.{key}: templates are not served here; write ${{NAME}} for a variable of the environment"
-        )),
-        Value::String(text) => Ok((key, typed(super::expand_text(&text, super::variable)))),
+        Value::String(text) => {
+            let text = super::expand_text(&text, super::variable);
+            let text =
+                fill_in(&text, super::variable).map_err(|err| format!("overrideValues.{key}: {err}"))?;
+            Ok((key, typed(text)))
+        }
         other => Ok((key, other)),
     });
-    let override_values = overrides.collect::<Result<_, _>>()?;
-    let is_watched = entry.watch_dependent_resources.unwrap_or(true);
+    let override_values = overrides.collect::<Result<_, String>>()?;
     Ok(WatchSpec {
         group: entry.group,
         version: entry.version,
         kind: entry.kind,
         chart: WatchChart { name, repository: WatchRepository { url }, ..WatchChart::default() },
-        release_name: String::new(),
-        target_namespace: String::new(),
-        values_from: Vec::new(),
         override_values,
         value_mapper: None,
         reconciler: None,
         hooks: Vec::new(),
         max_concurrent_reconciles: entry.max_concurrent_reconciles,
         selector: entry.selector,
-        timeout: String::new(),
-        drift_detection: (!is_watched).then_some(DriftDetection { mode: DriftMode::Disabled }),
-        history_max: None,
-        adopt: None,
-        service_account_name: String::new(),
+        reconcile_period: entry.reconcile_period,
+        watch_dependent_resources: entry.watch_dependent_resources,
+        ..WatchSpec::default()
     })
+}
+
+/// A text with its templates filled in, as the operators before did: Helm's functions, and `env` and
+/// `expandenv` of a text in quotes, over no data at all.
+fn fill_in(text: &str, variable: fn(&str) -> String) -> Result<String, String> {
+    if !text.contains("{{") {
+        return Ok(text.to_owned());
+    }
+    let text = with_environment(text, variable);
+    let name = "overrideValues";
+    let source = Source { name: Arc::from(name), text: Arc::from(text.as_str()) };
+    let told = |err: pintle_template::Error| crate::error_text::one_line(&err);
+    let program = Program::parse_in(Dialect::Helm, &[source]).map_err(told)?;
+    program.render(name, &template::value::Value::from(()), &Run::new(&NoCluster)).map_err(told)
+}
+
+/// `env "NAME"` and `expandenv "text"` become texts in quotes: a template of ours has no environment.
+fn with_environment(text: &str, variable: fn(&str) -> String) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some((before, call, behind)) = next_call(rest) {
+        out.push_str(before);
+        let value = if call.is_expansion {
+            super::expand_text(call.argument, variable)
+        } else {
+            variable(call.argument)
+        };
+        out.push_str(&Value::from(value).to_string());
+        rest = behind;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// A call of `env` or `expandenv`.
+struct EnvironmentCall<'a> {
+    is_expansion: bool,
+    argument: &'a str,
+}
+
+/// The next call, what is before it, and what is behind.
+fn next_call(text: &str) -> Option<(&str, EnvironmentCall<'_>, &str)> {
+    let at = text.match_indices("env \"").find(|(at, _)| {
+        let before = text.get(..*at).unwrap_or_default();
+        let head = before.strip_suffix("expand").unwrap_or(before);
+        let is_word = head.chars().next_back().is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '.');
+        !is_word && before.rfind("{{") > before.rfind("}}")
+    })?;
+    let (before, found) = text.split_at_checked(at.0)?;
+    let (argument, behind) = found.get(at.1.len()..)?.split_once('"')?;
+    match before.strip_suffix("expand") {
+        Some(before) => Some((before, EnvironmentCall { is_expansion: true, argument }, behind)),
+        None => Some((before, EnvironmentCall { is_expansion: false, argument }, behind)),
+    }
 }
 
 /// The folder a chart lies in as a repository, and the chart's name there, which its `Chart.yaml` says.
@@ -187,7 +240,8 @@ mod tests {
         assert!(specs[0].chart.repository.url.ends_with("/helm-charts"));
         let overrides = Value::Object(specs[0].override_values.clone());
         assert_eq!(overrides, json!({"image.tag": 1, "on": true, "name": "a"}));
-        assert_eq!(specs[0].drift_detection.as_ref().unwrap().mode, DriftMode::Disabled);
+        assert_eq!(specs[0].watch_dependent_resources, Some(false));
+        assert_eq!(specs[0].reconcile_period, "2s");
         assert!(specs[0].selector.is_some());
     }
 
@@ -197,10 +251,7 @@ mod tests {
             (format!("{ENTRY}{ENTRY}"), "entry 2: another entry has the same group, version and kind"),
             (ENTRY.replace("  kind: Memcached\n", ""), "entry 1: kind is missing; add it"),
             (ENTRY.replace("memcached\n", "away\n"), "helm-charts/away is not there"),
-            (
-                format!("{ENTRY}  overrideValues: {{a: '{{{{ env \"X\" }}}}'}}\n"),
-                "overrideValues.a: templates",
-            ),
+            (format!("{ENTRY}  overrideValues: {{a: '{{{{ nothing \"X\" }}}}'}}\n"), "overrideValues.a: "),
             ("kind: List\n".to_owned(), "it must be a list of entries"),
         ];
         for (text, wanted) in cases {
@@ -209,6 +260,21 @@ mod tests {
         }
         let away = read(Path::new("nowhere/watches.yaml")).unwrap_err().to_string();
         assert_eq!(away, "nowhere/watches.yaml cannot be read; name the file with --watches-file");
+    }
+
+    #[test]
+    fn templates_of_values_know_the_environment_and_helms_functions() {
+        let known = |name: &str| if name == "IMAGE" { "a\"b".to_owned() } else { String::new() };
+        for (text, wanted) in [
+            ("{{ env \"IMAGE\" | upper }}", "A\"B"),
+            ("{{ env \"NONE\" | default \"y\" }}/{{ (env \"IMAGE\") }}", "y/a\"b"),
+            ("{{ expandenv \"x-$IMAGE\" }}", "x-a\"b"),
+            ("env \"IMAGE\" {{ \"}}\" }}", "env \"IMAGE\" }}"),
+        ] {
+            assert_eq!(fill_in(text, known).unwrap(), wanted, "{text}");
+        }
+        let wrong = fill_in("{{ \"A\" | env }}", known).unwrap_err();
+        assert!(wrong.contains("env"), "{wrong}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{Held, Owned, Part, SiteMemory, Wanted, carry::Carried, visit::Visito
 use crate::{
     Apply, ApplyMode, Delete, Step,
     compare::{Standing, compare_known, fields_mark_of, kind_unknown, owned_by_other, terminating},
-    fields_mark, fnv1a, rendered_mark, verdict_of,
+    fnv1a, held_mark, rendered_mark, verdict_of,
 };
 
 /// Mark of fields that were given up.
@@ -41,13 +41,17 @@ impl Visitor<'_, '_> {
         if self.was_applied(&owned.object, "", &mark)
             && let Answer::Found(live) = self.live(&owned.object)
         {
-            return owned.settle(mark, fields_mark(&live));
+            return owned.settle(mark, held_mark(&live, &body, &self.input.release.policy.ignore));
         }
         if let Some(refusal) = self.input.answers.refusals.get(&owned.object) {
             return carried.add(verdict_of(refusal, &owned.object));
         }
         match compare_known(self.input, &body, Some((&owned.rendered, &owned.fields))) {
-            Standing::InSync(live) => owned.settle(mark, fields_mark(&live)),
+            Standing::InSync(live) => {
+                owned.settle(mark, held_mark(&live, &body, &self.input.release.policy.ignore));
+            }
+            // Differences that are to be left alone are left here too.
+            Standing::Left(..) | Standing::Remove => {}
             Standing::NotYet => carried.is_busy = true,
             Standing::Held(verdict) => carried.add(verdict),
             Standing::Write(ApplyMode::Adopt) if self.input.release.adopt != Adopt::Force => {
@@ -66,6 +70,7 @@ impl Visitor<'_, '_> {
                     pool,
                     rank: 0,
                     is_inventory: false,
+                    whole: None,
                 }));
             }
         }

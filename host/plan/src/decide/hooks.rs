@@ -1,16 +1,27 @@
 //! Hooks before the first state of a revision, and after its last.
 
+use std::time::Duration;
+
 use pintle_api::{Answer, status::Phase};
 use pintle_chart::manifest::HookEvent;
 
 use super::Run;
-use crate::{Step, hook};
+use crate::{HookPhase, Operation, Step, hook};
 
 impl Run<'_> {
     /// Hooks that come before any write of the revision. States wait for them.
     pub(super) fn visit_hooks_before(&mut self) {
-        let event = if self.memory.is_upgrade() { HookEvent::PreUpgrade } else { HookEvent::PreInstall };
+        let (operation, skips) = (self.memory.operation(), &self.input.release.policy.skips_hooks);
+        let (event, is_skipped) = match operation {
+            Operation::Install => (HookEvent::PreInstall, skips.install),
+            Operation::Upgrade => (HookEvent::PreUpgrade, skips.upgrade),
+            Operation::Rollback => (HookEvent::PreRollback, skips.rollback),
+        };
+        if is_skipped {
+            return;
+        }
         let view = hook::run(self.input, event, &mut self.memory, &mut self.steps);
+        self.wake_when_late(event);
         if let Some(view) = view {
             if view.phase != Phase::Ready {
                 self.held.insert(String::new());
@@ -21,13 +32,36 @@ impl Run<'_> {
 
     /// Hooks that come once every state of the revision is ready.
     pub(super) fn visit_hooks_after(&mut self) {
-        let event = if self.memory.is_upgrade() { HookEvent::PostUpgrade } else { HookEvent::PostInstall };
+        let (operation, skips) = (self.memory.operation(), &self.input.release.policy.skips_hooks);
+        let (event, is_skipped) = match operation {
+            Operation::Install => (HookEvent::PostInstall, skips.install),
+            Operation::Upgrade => (HookEvent::PostUpgrade, skips.upgrade),
+            Operation::Rollback => (HookEvent::PostRollback, skips.rollback),
+        };
+        if is_skipped {
+            return;
+        }
         let is_due = self.steps.is_empty() && self.views.iter().all(|view| view.phase == Phase::Ready);
         self.views.extend(if is_due {
             hook::run(self.input, event, &mut self.memory, &mut self.steps)
         } else {
             hook::waiting(self.input, event)
         });
+        self.wake_when_late(event);
+    }
+
+    /// A hook that runs is looked at again when its time is up.
+    fn wake_when_late(&mut self, event: HookEvent) {
+        let Some(limit) = self.input.release.timeout else { return };
+        let (revision, now) = (self.memory.revision, self.input.now);
+        let running =
+            self.memory.hooks.iter().filter(|run| {
+                run.revision == revision && run.event == event && run.phase == HookPhase::Running
+            });
+        let left = running.map(|run| limit - now.duration_since(run.since).as_secs()).min();
+        if let Some(left) = left {
+            self.wake_within(Duration::from_secs(left.max(0).unsigned_abs()));
+        }
     }
 
     /// What hooks of an earlier revision left held is let go; then their runs are forgotten.

@@ -9,10 +9,11 @@ impl Run<'_> {
     pub(super) fn visit_namespace(&mut self) {
         let name = self.input.release.namespace.clone();
         let target = ObjectRef::new("v1", "Namespace", &name);
-        let makes_it = matches!(self.input.release.flavor, Flavor::SpecialResource { .. });
+        let is_special_resource = matches!(self.input.release.flavor, Flavor::SpecialResource { .. });
+        let makes_it = is_special_resource || self.input.release.policy.makes_namespace;
         match self.input.facts.get(&target) {
             Answer::Found(live) if live.is_terminating() => self.stop(namespace_terminating(&live)),
-            Answer::Found(live) => self.mark_namespace(makes_it, &live),
+            Answer::Found(live) => self.mark_namespace(is_special_resource, &live),
             Answer::NotYet => {
                 self.held.insert(String::new());
             }
@@ -20,7 +21,8 @@ impl Run<'_> {
                 let blocker = match self.input.answers.refusals.get(&target) {
                     Some(refusal) => Blocker::new(refusal.cause.reason(), &refusal.message),
                     None => {
-                        self.steps.push(Step::CreateNamespace(self.new_namespace(&name)));
+                        self.steps
+                            .push(Step::CreateNamespace(self.new_namespace(&name, is_special_resource)));
                         Blocker::new("NamespaceMissing", "it is being made")
                     }
                 };
@@ -49,10 +51,12 @@ impl Run<'_> {
         }
     }
 
-    fn new_namespace(&self, name: &str) -> Object {
+    fn new_namespace(&self, name: &str, is_special_resource: bool) -> Object {
         let mut object = Object::default_of("v1", "Namespace", name);
-        object.set_label(names::SRO_OWNED, "true");
-        object.set_label("openshift.io/cluster-monitoring", "true");
+        if is_special_resource {
+            object.set_label(names::SRO_OWNED, "true");
+            object.set_label("openshift.io/cluster-monitoring", "true");
+        }
         object.set_annotation(names::CREATED_BY, &self.input.release.owner_uid);
         object.set_annotation(names::OWNED_BY, &self.input.release.owner.to_string());
         object

@@ -108,7 +108,13 @@ impl Run<'_> {
     }
 
     fn may_delete(&self, live: &Object) -> bool {
-        let is_ours = live.label(names::OWNER) == Some(&self.input.release.owner_uid);
+        let release = self.input.release;
+        let is_helms = || {
+            live.label(names::OWNER).is_none()
+                && live.annotation(names::HELM_RELEASE_NAME) == Some(&release.name)
+                && live.annotation(names::HELM_RELEASE_NAMESPACE) == Some(&release.namespace)
+        };
+        let is_ours = live.label(names::OWNER) == Some(&release.owner_uid) || is_helms();
         is_ours && live.annotation(names::HELM_RESOURCE_POLICY) != Some("keep")
     }
 }

@@ -89,6 +89,7 @@ impl World {
             adopt: Adopt::IfUnowned,
             gates_all: false,
             leaves_drift: false,
+            policy: Default::default(),
             is_forced_out,
             timeout: None,
         };
@@ -419,6 +420,7 @@ fn a_release_goes_in_the_reverse_order_of_its_states() {
         adopt: Adopt::IfUnowned,
         gates_all: false,
         leaves_drift: false,
+        policy: Default::default(),
         is_forced_out: false,
         timeout: None,
     };

@@ -1,0 +1,149 @@
+//! `pintle new`: a kind for a chart, as a folder that a vendor goes on from.
+
+mod schema;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, bail};
+use pintle_chart::Chart;
+use serde_json::{Value, json};
+
+use crate::{Ending, rbac, template};
+
+/// Arguments of `pintle new`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The kind in the singular, as `Memcached`.
+    kind: String,
+    /// The chart that each object of the kind becomes: a folder or an archive.
+    #[arg(long)]
+    chart: PathBuf,
+    /// Group of the kind.
+    #[arg(long, default_value = "charts.example.com")]
+    group: String,
+    /// Version of the kind.
+    #[arg(long, default_value = "v1alpha1")]
+    version: String,
+    /// Where the chart will be served from, as `oci://registry/charts`; default: the folder it is in.
+    #[arg(long)]
+    repository: Option<String>,
+    /// The folder that is made; default: the kind in small letters.
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Ending> {
+    check(args)?;
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(args.kind.to_lowercase()));
+    if out.exists() {
+        bail!("{} is there already; name another folder with --out", out.display());
+    }
+    let chart = template::read_chart(&args.chart)
+        .with_context(|| format!("could not read {}", args.chart.display()))?;
+    let objects = [
+        ("crd.yaml", definition(args, &chart)),
+        ("watch.yaml", watch(args, &chart)?),
+        ("sample.yaml", sample(args, &chart)),
+    ];
+    fs::create_dir_all(&out).with_context(|| format!("could not make {}", out.display()))?;
+    for (name, object) in &objects {
+        let text = serde_yaml::to_string(object).context("could not write YAML")?;
+        write(&out, name, &text)?;
+    }
+    let sources = [out.join("crd.yaml"), out.join("watch.yaml"), args.chart.clone()];
+    write(&out, "rbac.yaml", &rbac::yaml_of(&sources, None)?)?;
+    write(&out, "README.md", &readme(args))?;
+    println!("{} is made; see {}", out.display(), out.join("README.md").display());
+    Ok(Ending::Done)
+}
+
+fn check(args: &Args) -> anyhow::Result<()> {
+    let is_kind = args.kind.starts_with(|c: char| c.is_ascii_uppercase())
+        && args.kind.chars().all(|c| c.is_ascii_alphanumeric());
+    if !is_kind {
+        bail!("`{}` is no kind: write it as Memcached, letters and digits with a capital first", args.kind);
+    }
+    if !args.group.contains('.') {
+        bail!("`{}` is no group of a kind: it has a dot, as charts.example.com", args.group);
+    }
+    Ok(())
+}
+
+fn definition(args: &Args, chart: &Chart) -> Value {
+    let plural = rbac::plural(&args.kind);
+    let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let column = json!({"name": "Ready", "type": "string",
+        "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{}", args.group)},
+        "spec": {
+            "group": args.group, "scope": "Namespaced",
+            "names": {"kind": args.kind, "listKind": format!("{}List", args.kind), "plural": plural,
+                      "singular": args.kind.to_lowercase()},
+            "versions": [{
+                "name": args.version, "served": true, "storage": true, "subresources": {"status": {}},
+                "additionalPrinterColumns": [column],
+                "schema": {"openAPIV3Schema": {"type": "object",
+                    "properties": {"spec": schema::of_chart(chart), "status": free}}}
+            }]
+        }
+    })
+}
+
+fn watch(args: &Args, chart: &Chart) -> anyhow::Result<Value> {
+    let url = match &args.repository {
+        Some(url) => url.clone(),
+        None => {
+            let path = args.chart.canonicalize().context("could not find the chart")?;
+            format!("file://{}", path.parent().unwrap_or(Path::new("/")).display())
+        }
+    };
+    Ok(json!({
+        "apiVersion": "pintle.dev/v1alpha1", "kind": "Watch",
+        "metadata": {"name": args.kind.to_lowercase()},
+        "spec": {
+            "group": args.group, "version": args.version, "kind": args.kind,
+            "chart": {"name": chart.name(), "version": chart.metadata.version, "repository": {"url": url}}
+        }
+    }))
+}
+
+fn sample(args: &Args, chart: &Chart) -> Value {
+    json!({
+        "apiVersion": format!("{}/{}", args.group, args.version), "kind": args.kind,
+        "metadata": {"name": "sample", "namespace": "default"},
+        "spec": defaults(chart)
+    })
+}
+
+/// The chart's defaults with integers as they were written.
+fn defaults(chart: &Chart) -> Value {
+    match serde_yaml::from_str(&chart.values_text) {
+        Ok(Value::Object(values)) => Value::Object(values),
+        _ => Value::Object(chart.values.clone()),
+    }
+}
+
+fn readme(args: &Args) -> String {
+    let kind = &args.kind;
+    format!(
+        "# {kind}\n\nEach {kind} becomes a release of a chart.\n\n\
+         - `crd.yaml` is the kind, with a schema from the chart's values.\n\
+         - `watch.yaml` binds it to the chart.\n\
+         - `rbac.yaml` is what the operator may do for it; read the comments in it.\n\
+         - `sample.yaml` is one {kind} with the chart's defaults.\n\n\
+         ```console\nkubectl apply -f crd.yaml -f rbac.yaml -f watch.yaml\nkubectl apply -f sample.yaml\n\
+         kubectl wait --for=condition=Ready {}/sample\n```\n\n\
+         Code of your own beside the chart is a plugin: `pintle plugin new`.\n",
+        kind.to_lowercase()
+    )
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+    let path = folder.join(name);
+    fs::write(&path, text).with_context(|| format!("could not write {}", path.display()))
+}
