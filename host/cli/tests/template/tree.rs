@@ -94,7 +94,7 @@ impl Random {
             let is_map = matches!(key, "global" | "tags" | "exports") || NAMES.contains(&key);
             if depth == 0 && is_map {
                 let _ = writeln!(out, "{:indent$}{key}: {{}}", "");
-            } else if depth > 0 && (is_map && self.below(40) > 0 || !is_map && self.below(3) == 0) {
+            } else if depth > 0 && (is_map || self.below(3) == 0) {
                 let _ = write!(out, "{:indent$}{key}:\n{}", "", self.mapping(indent + 2, depth - 1));
             } else {
                 let _ = writeln!(out, "{:indent$}{key}: {}", "", self.of(&SCALARS));
@@ -165,8 +165,7 @@ impl Random {
 
     fn definitions(&mut self) -> String {
         let mut out = "{{- define \"shared\" }}{{ .Chart.Name }}{{ end }}\n".to_owned();
-        for _ in 0..self.below(3) {
-            let name = self.of(&["shared", "x", "y"]);
+        for name in ["x", "y"].into_iter().take(self.below(3)) {
             let body = self.of(&[
                 "plain",
                 "{{ .Chart.Name }}-{{ .Template.Name }}",
@@ -188,7 +187,7 @@ impl Random {
             "p: {{ (.Files.Glob \"files/*\").AsConfig | quote }}",
             "q: {{ tpl (.Files.Get \"files/x.txt\") . | quote }}",
             "r: {{ .Values.seen | default \"nobody\" }}",
-            "s: {{ range $n, $c := .Subcharts }}{{ $n }}:{{ $c.Chart.Name }}:{{ $c.Values.seen }} {{ end }}",
+            "s: {{ range $n, $c := .Subcharts }}{{ $n }}/{{ $c.Chart.Name }}/{{ $c.Values.seen }} {{ end }}",
             "t: {{ lookup \"v1\" \"Pod\" \"\" \"\" | toJson | quote }}",
             "u: {{ merge (dict \"a\" 1) (.Values.global | default dict) | toJson | quote }}",
             "v: {{ .Values.c | default \"none\" | toString | trunc 8 | quote }}",
