@@ -47,6 +47,8 @@ pub(crate) fn tree(seed: u64) -> Tree {
         let flag = ["--set", "--set", "--set-string", "--set-json"][random.below(4)];
         let path = random.path();
         let value = ["1", "true", "false", "null", "\"x\"", "{}", "[1]"][random.below(7)];
+        // A chart's own key with a text is only the same error again and again.
+        let path = if path.contains('.') { path } else { format!("{path}.a") };
         flags.extend([flag.to_owned(), format!("{path}={value}")]);
     }
     flags.extend(
@@ -90,7 +92,9 @@ impl Random {
                 continue;
             }
             let is_map = matches!(key, "global" | "tags" | "exports") || NAMES.contains(&key);
-            if depth > 0 && (is_map && self.below(8) > 0 || self.below(3) == 0) {
+            if depth == 0 && is_map {
+                let _ = writeln!(out, "{:indent$}{key}: {{}}", "");
+            } else if depth > 0 && (is_map || self.below(3) == 0) {
                 let _ = write!(out, "{:indent$}{key}:\n{}", "", self.mapping(indent + 2, depth - 1));
             } else {
                 let _ = writeln!(out, "{:indent$}{key}: {}", "", self.of(&SCALARS));
@@ -161,8 +165,7 @@ impl Random {
 
     fn definitions(&mut self) -> String {
         let mut out = "{{- define \"shared\" }}{{ .Chart.Name }}{{ end }}\n".to_owned();
-        for _ in 0..self.below(3) {
-            let name = self.of(&["shared", "x", "y"]);
+        for name in ["x", "y"].into_iter().take(self.below(3)) {
             let body = self.of(&[
                 "plain",
                 "{{ .Chart.Name }}-{{ .Template.Name }}",
@@ -184,7 +187,7 @@ impl Random {
             "p: {{ (.Files.Glob \"files/*\").AsConfig | quote }}",
             "q: {{ tpl (.Files.Get \"files/x.txt\") . | quote }}",
             "r: {{ .Values.seen | default \"nobody\" }}",
-            "s: {{ range $n, $c := .Subcharts }}{{ $n }}:{{ $c.Chart.Name }}:{{ $c.Values.seen }} {{ end }}",
+            "s: {{ range $n, $c := .Subcharts }}{{ $n }}/{{ $c.Chart.Name }}/{{ $c.Values.seen }} {{ end }}",
             "t: {{ lookup \"v1\" \"Pod\" \"\" \"\" | toJson | quote }}",
             "u: {{ merge (dict \"a\" 1) (.Values.global | default dict) | toJson | quote }}",
             "v: {{ .Values.c | default \"none\" | toString | trunc 8 | quote }}",
