@@ -217,7 +217,7 @@ impl Compiled {
         for hook in &sorted.hooks {
             rendered.hooks.push(hook.hook()?);
         }
-        rendered.manifest = manifest::text_of(&sorted.pieces);
+        rendered.manifest = manifest::text_of(sorted.pieces.iter());
         Ok(rendered)
     }
 
@@ -231,7 +231,7 @@ impl Compiled {
         let files = self.render_files(input, &mut rendered)?;
         let sorted = manifest::sort(&files, input.order, Extent::Head)?;
         Ok(Printed {
-            manifest: manifest::text_of(&sorted.pieces),
+            manifest: manifest::text_of(sorted.pieces.iter()),
             hooks: manifest::text_of(sorted.hooks.iter().map(|hook| &hook.piece)),
             notes: rendered.notes,
         })

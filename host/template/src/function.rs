@@ -13,6 +13,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
+use crate::exec::Got;
 use crate::jinja::Running;
 use crate::program::{Cache, Dialect, Program, Set};
 use crate::run::{Limits, LookupError, Run};
@@ -105,8 +106,13 @@ pub struct Ctx<'r> {
     pub(crate) dialect: Dialect,
     pub(crate) templates: Arc<Set>,
     cache: Option<&'r Cache>,
-    /// How often each name is being included right now.
-    included: HashMap<Arc<str>, usize>,
+    /// The names that are being included right now.
+    included: Vec<Arc<str>>,
+    /// Variables of the templates that run, the innermost's last: one list for all, which is made once.
+    pub(crate) variables: Vec<(u32, Got)>,
+    /// Empty lists for the arguments of calls, and for texts of includes: with the room they once had.
+    pub(crate) spare_lists: Vec<Vec<Value>>,
+    spare_texts: Vec<Vec<u8>>,
     /// Templates within templates right now.
     pub(crate) depth: usize,
     /// The Jinja template that is running, if any.
@@ -124,7 +130,10 @@ const MAX_ENTANGLED: usize = 10_000;
 /// SHA-256 in counter mode: stable over releases of Pintle, which no generator of a crate promises,
 /// and stable passwords are the point of a recorded seed.
 struct Stream {
-    key: [u8; 32],
+    seed: [u8; 32],
+    file: Box<str>,
+    /// Made of both when it is first needed: few files draw anything.
+    key: Option<[u8; 32]>,
     counter: u64,
     block: [u8; 32],
     used: usize,
@@ -321,7 +330,10 @@ impl<'r> Ctx<'r> {
             dialect: Dialect::Helm,
             templates: Arc::default(),
             cache: None,
-            included: HashMap::new(),
+            included: Vec::new(),
+            variables: Vec::new(),
+            spare_lists: Vec::new(),
+            spare_texts: Vec::new(),
             depth: 0,
             jinja: Running::default(),
             entangled: Vec::new(),
@@ -425,14 +437,19 @@ impl std::fmt::Debug for Ctx<'_> {
 
 impl Stream {
     fn new(seed: &[u8; 32], file: &str) -> Self {
-        let key = Sha256::new().chain_update(seed).chain_update(file).finalize().into();
-        Self { key, counter: 0, block: [0; 32], used: 32 }
+        Self { seed: *seed, file: file.into(), key: None, counter: 0, block: [0; 32], used: 32 }
+    }
+
+    fn key(&mut self) -> [u8; 32] {
+        let (seed, file) = (self.seed, &*self.file);
+        let key = || Sha256::new().chain_update(seed).chain_update(file).finalize().into();
+        *self.key.get_or_insert_with(key)
     }
 
     fn fill(&mut self, buffer: &mut [u8]) {
         for byte in buffer {
             if self.used == self.block.len() {
-                let hash = Sha256::new().chain_update(self.key);
+                let hash = Sha256::new().chain_update(self.key());
                 self.block = hash.chain_update(self.counter.to_le_bytes()).finalize().into();
                 self.counter += 1;
                 self.used = 0;

@@ -146,7 +146,7 @@ impl Program {
             return Err(Error::without_place(ErrorKind::NoTemplate, text));
         };
         let mut ctx = Ctx::for_program(run, name, self);
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(template.source.text.len());
         let result = crate::stack::grown(|| Frame::execute(&mut ctx, &template, dot.clone(), &mut out));
         ctx.break_cycles(dot);
         result?;
@@ -188,7 +188,10 @@ impl Program {
 /// A text as Helm hands it out: Go's text for a missing value never stays, even where the chart's
 /// author wrote it.
 pub(crate) fn without_no_value(text: String) -> String {
-    if text.contains(crate::exec::NO_VALUE) { text.replace(crate::exec::NO_VALUE, "") } else { text }
+    match memchr::memmem::find(text.as_bytes(), crate::exec::NO_VALUE.as_bytes()) {
+        Some(_) => text.replace(crate::exec::NO_VALUE, ""),
+        None => text,
+    }
 }
 
 // === impl Set ===

@@ -14,6 +14,7 @@ use pintle_cluster::object_fingerprint;
 use pintle_plan::{Call, Saved};
 use pintle_plugin::{
     Admission, CallFailure, CallResult, Operation, Outcome, Plugin, Release, Retry, StepClock,
+    transcript::Kept,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -189,7 +190,8 @@ impl Caller<'_> {
     ) -> CallResult<F::Answer> {
         let mut rounds = 0;
         loop {
-            let result = function.call(plugin, self.input(question, about)).await;
+            let input = self.input(question, about);
+            let result = function.call(plugin, input.clone()).await;
             rounds += 1;
             match &result.outcome {
                 Outcome::NeedsFacts(reads) if rounds < ROUNDS => {
@@ -197,6 +199,9 @@ impl Caller<'_> {
                     self.ctx.caches.fetch(&reads, &self.key.holder()).await;
                 }
                 _ => {
+                    if let Some(ask) = function.recorded() {
+                        self.ctx.plugins.calls.keep(Kept::new(plugin, &input, ask, &result));
+                    }
                     let record = images::record_within(&result.record, &self.release.namespace);
                     return CallResult { record, ..result };
                 }

@@ -22,12 +22,15 @@ const MAX_KEY: usize = 500;
 /// A text that is not in the subset.
 pub(super) struct GivenUp;
 
-type Read<T> = Result<T, GivenUp>;
+pub(super) type Read<T> = Result<T, GivenUp>;
 
-/// The one document of a text, or that it has none; `None` when the other reader has to look at it.
-pub(super) fn read<T: Target>(text: &str, target: &T) -> Option<Option<T::Out>> {
+/// The one document of a text, `None` when it has none.
+///
+/// # Errors
+/// When the other reader has to look at it.
+pub(super) fn read<T: Target>(text: &str, target: &T) -> Read<Option<T::Out>> {
     if !is_plain_text(text) {
-        return None;
+        return Err(GivenUp);
     }
     let mut reader = Reader {
         text,
@@ -36,8 +39,9 @@ pub(super) fn read<T: Target>(text: &str, target: &T) -> Option<Option<T::Out>> 
         column: 0,
         ended: false,
         known_key: (usize::MAX, None),
+        discards: false,
     };
-    reader.document(target).ok()
+    reader.document(target)
 }
 
 /// A text whose characters all stand for themselves, in one document.
@@ -70,6 +74,8 @@ struct Reader<'t> {
     ended: bool,
     /// The last place a key was looked for, and where its colon is: items ask before mappings do.
     known_key: (usize, Option<usize>),
+    /// Whether nobody wants what is being read: texts are not put together then.
+    discards: bool,
 }
 
 impl<'t> Reader<'t> {
@@ -225,7 +231,9 @@ impl<'t> Reader<'t> {
                 let value = self.entry(target, column, depth)?;
                 target.insert(&mut entries, key, value);
             } else {
+                let discards = std::mem::replace(&mut self.discards, true);
                 self.entry(&Nothing, column, depth)?;
+                self.discards = discards;
             }
         }
         if !self.ended && self.column > column { Err(GivenUp) } else { Ok(target.map(entries)) }

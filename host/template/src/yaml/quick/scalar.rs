@@ -23,8 +23,10 @@ impl<'t> Reader<'t> {
                 return Err(GivenUp);
             }
             let (line, commented) = self.plain_line()?;
-            fold(text.to_mut(), breaks.count);
-            text.to_mut().push_str(line);
+            if !self.discards {
+                fold(text.to_mut(), breaks.count);
+                text.to_mut().push_str(line);
+            }
             breaks = self.breaks();
             breaks.commented |= commented;
             self.line()?;
@@ -204,6 +206,9 @@ impl<'t> Reader<'t> {
             return if chomp == b'+' { Err(GivenUp) } else { Ok(Cow::Borrowed("")) };
         };
         let (mut text, last_breaks) = self.block_lines(indent, literal)?;
+        if self.discards {
+            return Ok(Cow::Borrowed(""));
+        }
         // The last line of a text may have no break, and then the scalar has none.
         let is_cut = self.at == self.bytes.len() && self.bytes.last() != Some(&b'\n');
         if chomp != b'-' && !is_cut {
@@ -243,6 +248,10 @@ impl<'t> Reader<'t> {
         let mut breaks = self.empty_lines(indent)?;
         let (mut first, mut after_blank) = (true, false);
         while let Some(line) = self.block_line(indent)? {
+            if self.discards {
+                (first, breaks) = (false, self.empty_lines(indent)?);
+                continue;
+            }
             let blank = line.starts_with([' ', '\t']);
             if !first && !literal && !after_blank && !blank {
                 out.push_str(if breaks == 0 { " " } else { "" });
