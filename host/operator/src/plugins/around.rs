@@ -8,6 +8,7 @@ use pintle_plan::{
 };
 use pintle_plugin::{
     Call, CallResult, Desired, Export, HookOutcome, Keyed, Ownership, Phase, Plugin, Report, Stepped,
+    transcript::Ask,
 };
 use serde_json::Value;
 
@@ -180,6 +181,11 @@ impl Function for OnPhase {
     const EXPORT: Export = Export::Hooks;
     type Answer = Stepped;
 
+    fn recorded(&self) -> Option<Ask> {
+        let (rendered, applied) = (self.rendered.clone(), self.applied.clone());
+        Some(Ask::OnPhase { phase: self.phase, rendered, applied })
+    }
+
     async fn call(&self, plugin: &Plugin, call: Call) -> CallResult<Stepped> {
         plugin.on_phase(call, self.phase, &self.rendered, &self.applied).await
     }
@@ -189,6 +195,10 @@ impl Function for Reconcile {
     const EXPORT: Export = Export::Reconciler;
     type Answer = Desired;
 
+    fn recorded(&self) -> Option<Ask> {
+        Some(Ask::Reconcile { applied: self.0.clone() })
+    }
+
     async fn call(&self, plugin: &Plugin, call: Call) -> CallResult<Desired> {
         plugin.reconcile(call, &self.0).await
     }
@@ -197,6 +207,10 @@ impl Function for Reconcile {
 impl Function for Finalize {
     const EXPORT: Export = Export::Reconciler;
     type Answer = Desired;
+
+    fn recorded(&self) -> Option<Ask> {
+        Some(Ask::Finalize { applied: self.0.clone() })
+    }
 
     async fn call(&self, plugin: &Plugin, call: Call) -> CallResult<Desired> {
         plugin.finalize(call, &self.0).await
