@@ -22,6 +22,8 @@ mod hooks;
 mod lifecycle;
 #[path = "end_to_end/many.rs"]
 mod many;
+#[path = "end_to_end/plugins.rs"]
+mod plugins;
 #[path = "end_to_end/ptemplate.rs"]
 mod ptemplate;
 #[path = "end_to_end/quiet.rs"]

@@ -2,14 +2,17 @@
 
 use std::{io::Read, sync::Arc};
 
-use flate2::read::GzDecoder;
+use flate2::{Crc, Decompress, FlushDecompress, Status, read::GzDecoder};
 
 /// Bytes of all files of an archive together; Helm's limit.
 pub const MAX_ARCHIVE: u64 = 100 << 20;
-/// Bytes of one file; Helm's limit.
-pub const MAX_FILE: u64 = 5 << 20;
+/// Bytes of one file. Helm has had no limit of its own for one file since 4.3; it had 5 MiB.
+pub const MAX_FILE: u64 = 32 << 20;
 /// Entries of one archive. The largest public charts have 400.
 pub const MAX_ENTRIES: usize = 10_000;
+
+/// Bytes of an archive that is unpacked in one piece; the largest public charts have 10 MiB.
+const MAX_AT_ONCE: usize = 32 << 20;
 
 /// What is left of the limits: an archive and all archives inside it share one.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +84,10 @@ impl File {
     /// The content as text, with U+FFFD for what is not UTF-8.
     #[must_use]
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
-        String::from_utf8_lossy(&self.data)
+        match str::from_utf8(&self.data) {
+            Ok(text) => text.into(),
+            Err(_) => String::from_utf8_lossy(&self.data),
+        }
     }
 }
 
@@ -100,18 +106,53 @@ pub(crate) fn read_within(bytes: &[u8], budget: &mut Budget) -> Result<Vec<File>
         let cause = std::io::Error::new(std::io::ErrorKind::InvalidData, "no gzip header");
         return Err(Error::NotAnArchive(cause));
     }
-    let mut unzipped = GzDecoder::new(bytes).take(MAX_ARCHIVE.saturating_mul(2));
+    let files = if let Some(unzipped) = unzip_at_once(bytes) {
+        read_entries(&unzipped[..], budget)?
+    } else {
+        let mut unzipped = GzDecoder::new(bytes).take(MAX_ARCHIVE.saturating_mul(2));
+        let files = read_entries(&mut unzipped, budget)?;
+        // The checksum stands behind the last entry: without reading up to it a cut is not seen.
+        std::io::copy(&mut unzipped, &mut std::io::sink()).map_err(broken)?;
+        files
+    };
+    if files.is_empty() { Err(Error::Empty) } else { Ok(files) }
+}
+
+/// The content of a gzip that says the truth about its length and is not huge, which takes half the time of
+/// reading it in pieces. `None` for all others, damaged ones too, which are read in pieces.
+fn unzip_at_once(bytes: &[u8]) -> Option<Vec<u8>> {
+    /// Bytes that one byte of deflate can become.
+    const RATIO: usize = 1_032;
+    let decoder = flate2::bufread::GzDecoder::new(bytes);
+    decoder.header()?;
+    let (packed, trailer) = decoder.get_ref().split_last_chunk::<8>()?;
+    let [crc, size] =
+        [trailer.first_chunk::<4>()?, trailer.last_chunk::<4>()?].map(|it| u32::from_le_bytes(*it));
+    let size = usize::try_from(size).ok()?;
+    if size > MAX_AT_ONCE || size > packed.len().saturating_mul(RATIO) {
+        return None;
+    }
+    let mut unzipped = Vec::with_capacity(size);
+    let mut inflate = Decompress::new(false);
+    let status = inflate.decompress_vec(packed, &mut unzipped, FlushDecompress::Finish).ok()?;
+    let mut sum = Crc::new();
+    sum.update(&unzipped);
+    let is_whole = status == Status::StreamEnd
+        && usize::try_from(inflate.total_in()) == Ok(packed.len())
+        && unzipped.len() == size;
+    (is_whole && sum.sum() == crc).then_some(unzipped)
+}
+
+fn read_entries<R: Read>(unzipped: R, budget: &mut Budget) -> Result<Vec<File>, Error> {
     let mut files = Vec::new();
-    let mut archive = tar::Archive::new(&mut unzipped);
+    let mut archive = tar::Archive::new(unzipped);
     for entry in archive.entries().map_err(broken)? {
         budget.entries = budget.entries.checked_sub(1).ok_or(Error::TooMany)?;
         if let Some(file) = read_entry(entry.map_err(broken)?, &mut budget.bytes)? {
             files.push(file);
         }
     }
-    // The checksum stands behind the last entry: without reading up to it a cut is not seen.
-    std::io::copy(&mut unzipped, &mut std::io::sink()).map_err(broken)?;
-    if files.is_empty() { Err(Error::Empty) } else { Ok(files) }
+    Ok(files)
 }
 
 fn read_entry<R: Read>(mut entry: tar::Entry<'_, R>, left: &mut u64) -> Result<Option<File>, Error> {
@@ -126,7 +167,7 @@ fn read_entry<R: Read>(mut entry: tar::Entry<'_, R>, left: &mut u64) -> Result<O
         return Err(Error::FileTooLarge { path, size });
     }
     *left = left.checked_sub(size).ok_or(Error::TooLarge)?;
-    let mut data = Vec::new();
+    let mut data = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
     entry.read_to_end(&mut data).map_err(broken)?;
     Ok(Some(File::new(path, &data)))
 }

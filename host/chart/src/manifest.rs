@@ -110,26 +110,26 @@ pub enum Error {
 
 /// A document before it is known to be an object: Helm keeps those of comments alone in its manifest.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct Piece<'t> {
     pub(crate) source: Arc<str>,
     pub(crate) index: usize,
     pub(crate) line: usize,
-    pub(crate) text: Arc<str>,
+    pub(crate) text: &'t str,
     pub(crate) value: Value,
 }
 
 /// A hook before it is known to be an object.
 #[derive(Clone, Debug)]
-pub(crate) struct HookPiece {
-    pub(crate) piece: Piece,
+pub(crate) struct HookPiece<'t> {
+    pub(crate) piece: Piece<'t>,
     events: Vec<HookEvent>,
 }
 
 /// The documents of rendered files, hooks apart, each in the order of kinds.
 #[derive(Debug, Default)]
-pub(crate) struct Sorted {
-    pub(crate) pieces: Vec<Piece>,
-    pub(crate) hooks: Vec<HookPiece>,
+pub(crate) struct Sorted<'t> {
+    pub(crate) pieces: Vec<Piece<'t>>,
+    pub(crate) hooks: Vec<HookPiece<'t>>,
 }
 
 /// How much of a document is read.
@@ -142,12 +142,12 @@ pub(crate) enum Extent {
 }
 
 /// Splits, reads and sorts rendered files, which are (template, text) sorted by template.
-pub(crate) fn sort(files: &[(Arc<str>, String)], order: Order, extent: Extent) -> Result<Sorted, Error> {
+pub(crate) fn sort(files: &[(Arc<str>, String)], order: Order, extent: Extent) -> Result<Sorted<'_>, Error> {
     let mut sorted = Sorted::default();
     for (source, text) in files {
         for (index, (line, text)) in split(text).into_iter().enumerate() {
             let value = read(source, line, text, extent)?;
-            let piece = Piece { source: Arc::clone(source), index, line, text: text.into(), value };
+            let piece = Piece { source: Arc::clone(source), index, line, text, value };
             sorted.add(piece);
         }
     }
@@ -157,7 +157,7 @@ pub(crate) fn sort(files: &[(Arc<str>, String)], order: Order, extent: Extent) -
 }
 
 /// The objects of a piece: none for comments alone, several for a list.
-pub(crate) fn documents(piece: &Piece) -> Result<Vec<Document>, Error> {
+pub(crate) fn documents(piece: &Piece<'_>) -> Result<Vec<Document>, Error> {
     if piece.value.is_null() {
         return Ok(Vec::new());
     }
@@ -167,13 +167,17 @@ pub(crate) fn documents(piece: &Piece) -> Result<Vec<Document>, Error> {
     } else {
         vec![piece.value.clone()]
     };
-    values.into_iter().map(|value| document(piece, value)).collect()
+    let text: Arc<str> = Arc::from(piece.text);
+    values.into_iter().map(|value| document(piece, &text, value)).collect()
 }
 
 /// Helm's manifest: each document under its separator and its source.
-pub(crate) fn text_of<'a>(pieces: impl IntoIterator<Item = &'a Piece>) -> String {
-    let text = |piece: &Piece| format!("---\n# Source: {}\n{}\n", piece.source, piece.text);
-    pieces.into_iter().map(text).collect()
+pub(crate) fn text_of<'p, 't: 'p>(pieces: impl Iterator<Item = &'p Piece<'t>> + Clone) -> String {
+    let parts = |piece: &'p Piece<'t>| ["---\n# Source: ", &*piece.source, "\n", piece.text, "\n"];
+    let len = pieces.clone().flat_map(parts).map(str::len).sum();
+    let mut out = String::with_capacity(len);
+    out.extend(pieces.flat_map(parts));
+    out
 }
 
 /// The documents of a text with the line each starts on (from 1): separators are lines that start with
@@ -183,19 +187,13 @@ pub fn split(text: &str) -> Vec<(usize, &str)> {
     let mut documents = Vec::new();
     let text_start = text.len() - text.trim_start().len();
     let mut start = text_start;
-    let mut at = text_start;
-    while at <= text.len() {
-        let rest = text.get(at..).unwrap_or_default();
-        if rest.starts_with("---") && (at == text_start || text.as_bytes().get(at - 1) == Some(&b'\n')) {
-            documents.push(start..at);
-            let dashes = rest.get(3..).unwrap_or_default();
-            at += 3 + (dashes.len() - dashes.trim_start_matches([' ', '\t']).len());
-            start = at;
-        }
-        match text.get(at..).and_then(|rest| rest.find('\n')) {
-            Some(end) => at += end + 1,
-            None => break,
-        }
+    let first = text.get(text_start..).filter(|rest| rest.starts_with("---")).map(|_| text_start);
+    let mut next = first.or_else(|| separator(text, text_start));
+    while let Some(at) = next {
+        documents.push(start..at);
+        let dashes = text.get(at + 3..).unwrap_or_default();
+        start = at + 3 + (dashes.len() - dashes.trim_start_matches([' ', '\t']).len());
+        next = separator(text, start);
     }
     documents.push(start..text.len());
     let mut lines = LineCounter { text, at: 0, line: 1 };
@@ -210,6 +208,12 @@ pub fn split(text: &str) -> Vec<(usize, &str)> {
         .collect()
 }
 
+/// Where the next line that starts with `---` begins.
+fn separator(text: &str, from: usize) -> Option<usize> {
+    let rest = text.as_bytes().get(from..)?;
+    memchr::memmem::find(rest, b"\n---").map(|at| from + at + 1)
+}
+
 struct LineCounter<'a> {
     text: &'a str,
     at: usize,
@@ -218,7 +222,8 @@ struct LineCounter<'a> {
 
 impl LineCounter<'_> {
     fn line_at(&mut self, at: usize) -> usize {
-        self.line += self.text.get(self.at..at).map_or(0, |text| text.matches('\n').count());
+        self.line +=
+            self.text.get(self.at..at).map_or(0, |text| memchr::memchr_iter(b'\n', text.as_bytes()).count());
         self.at = at;
         self.line
     }
@@ -226,8 +231,8 @@ impl LineCounter<'_> {
 
 // === impl Sorted ===
 
-impl Sorted {
-    fn add(&mut self, piece: Piece) {
+impl<'t> Sorted<'t> {
+    fn add(&mut self, piece: Piece<'t>) {
         let Some(events) = piece.annotation(names::HELM_HOOK) else {
             self.pieces.push(piece);
             return;
@@ -240,7 +245,7 @@ impl Sorted {
 
 // === impl HookPiece ===
 
-impl HookPiece {
+impl HookPiece<'_> {
     /// The hook.
     ///
     /// # Errors
@@ -252,7 +257,7 @@ impl HookPiece {
             words.map(|word| word.trim().to_lowercase()).filter(|word| !word.is_empty())
         };
         Ok(Hook {
-            document: document(piece, piece.value.clone())?,
+            document: document(piece, &Arc::from(piece.text), piece.value.clone())?,
             events: self.events.clone(),
             weight: piece.annotation(names::HELM_HOOK_WEIGHT).and_then(|text| text.parse().ok()).unwrap_or(0),
             delete_policies: words(names::HELM_HOOK_DELETE_POLICY)
@@ -265,7 +270,7 @@ impl HookPiece {
 
 // === impl Piece ===
 
-impl Piece {
+impl Piece<'_> {
     pub(crate) fn kind(&self) -> &str {
         self.value.get("kind").and_then(Value::as_str).unwrap_or_default()
     }
@@ -309,7 +314,7 @@ impl DeletePolicy {
 
 fn read(file: &str, line: usize, text: &str, extent: Extent) -> Result<Value, Error> {
     let value = match extent {
-        Extent::Head => yaml::load_head(text),
+        Extent::Head => yaml::load_head(text).and_then(|head| head_shape(&head).map(|()| head)),
         Extent::Whole => yaml::load(text),
     };
     value.map_err(|source| {
@@ -319,7 +324,59 @@ fn read(file: &str, line: usize, text: &str, extent: Extent) -> Result<Value, Er
     })
 }
 
-fn document(piece: &Piece, value: Value) -> Result<Document, Error> {
+/// Whether a head can be read into the fields that Helm reads, with its words where it cannot. The objects of
+/// [`documents`] are held to more, in words of our own.
+fn head_shape(head: &Value) -> Result<(), yaml::Error> {
+    const METADATA: &str =
+        r#"struct { Name string "json:\"name\""; Annotations map[string]string "json:\"annotations\"" }"#;
+    let wrong = |value: &Value, place: &str| {
+        let message = format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go {place}",
+            go_kind(value)
+        );
+        Err(yaml::Error { line: 0, message })
+    };
+    let is_text = |value: &Value| !value.is_object() && !value.is_array();
+    let fields = match head {
+        Value::Null => return Ok(()),
+        Value::Object(fields) => fields,
+        other => return wrong(other, "value of type util.SimpleHead"),
+    };
+    for key in ["apiVersion", "kind"] {
+        if let Some(value) = fields.get(key).filter(|value| !is_text(value)) {
+            return wrong(value, &format!("struct field SimpleHead.{key} of type string"));
+        }
+    }
+    let metadata = match fields.get("metadata") {
+        None | Some(Value::Null) => return Ok(()),
+        Some(Value::Object(metadata)) => metadata,
+        Some(other) => return wrong(other, &format!("struct field SimpleHead.metadata of type {METADATA}")),
+    };
+    if let Some(name) = metadata.get("name").filter(|name| !is_text(name)) {
+        return wrong(name, "struct field .metadata.name of type string");
+    }
+    match metadata.get("annotations") {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::Object(annotations)) => match annotations.values().find(|value| !is_text(value)) {
+            Some(value) => wrong(value, "struct field .metadata.annotations of type string"),
+            None => Ok(()),
+        },
+        Some(other) => wrong(other, "struct field .metadata.annotations of type map[string]string"),
+    }
+}
+
+fn go_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn document(piece: &Piece<'_>, text: &Arc<str>, value: Value) -> Result<Document, Error> {
     let missing =
         |field, fix| Error::NoObject { file: piece.source.to_string(), line: piece.line, field, fix };
     let object = Object::new(value).map_err(|error| match error {
@@ -337,7 +394,7 @@ fn document(piece: &Piece, value: Value) -> Result<Document, Error> {
         return Err(Error::OwnKind { file, object });
     }
     annotations::check_object(&piece.source, &object)?;
-    let Piece { source, index, line, text, .. } = piece;
+    let Piece { source, index, line, .. } = piece;
     Ok(Document { source: Arc::clone(source), index: *index, line: *line, text: Arc::clone(text), object })
 }
 
@@ -346,9 +403,10 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
     use super::*;
 
-    fn sorted(files: &[(&str, &str)]) -> Result<Sorted, Error> {
+    /// Sorted, of files that live as long as the test.
+    fn sorted(files: &[(&str, &str)]) -> Result<Sorted<'static>, Error> {
         let files: Vec<_> = files.iter().map(|(name, text)| ((*name).into(), (*text).to_owned())).collect();
-        sort(&files, Order::Install, Extent::Whole)
+        sort(files.leak(), Order::Install, Extent::Whole)
     }
 
     fn fault(text: &str) -> String {
@@ -390,7 +448,7 @@ mod tests {
             .collect();
         assert_eq!(names, [("b", 1, 5), ("a", 0, 1), ("s", 0, 1)]);
         assert!(
-            text_of(&sorted.pieces)
+            text_of(sorted.pieces.iter())
                 .starts_with("---\n# Source: c/templates/a.yaml\napiVersion: v1\nkind: Secret\n")
         );
     }

@@ -363,7 +363,7 @@ impl From<&Chart> for StoredChart {
             lock: chart.lock.clone(),
             templates: files(&chart.templates),
             values: chart.values.clone(),
-            schema: chart.schema.as_ref().map(|schema| BASE64_STANDARD.encode(schema)),
+            schema: chart.schema.as_ref().map(|schema| BASE64_STANDARD.encode(schema.bytes())),
             schemamodtime: ZeroTime,
             files: files(&chart.files),
         }

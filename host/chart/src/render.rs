@@ -217,7 +217,7 @@ impl Compiled {
         for hook in &sorted.hooks {
             rendered.hooks.push(hook.hook()?);
         }
-        rendered.manifest = manifest::text_of(&sorted.pieces);
+        rendered.manifest = manifest::text_of(sorted.pieces.iter());
         Ok(rendered)
     }
 
@@ -231,7 +231,7 @@ impl Compiled {
         let files = self.render_files(input, &mut rendered)?;
         let sorted = manifest::sort(&files, input.order, Extent::Head)?;
         Ok(Printed {
-            manifest: manifest::text_of(&sorted.pieces),
+            manifest: manifest::text_of(sorted.pieces.iter()),
             hooks: manifest::text_of(sorted.hooks.iter().map(|hook| &hook.piece)),
             notes: rendered.notes,
         })
@@ -321,7 +321,10 @@ impl Compiled {
         }
         let source = |template: &Template<'_>| Source {
             name: Arc::from(template.key.as_str()),
-            text: Arc::from(String::from_utf8_lossy(template.data)),
+            text: match str::from_utf8(template.data) {
+                Ok(text) => Arc::from(text),
+                Err(_) => Arc::from(String::from_utf8_lossy(template.data)),
+            },
         };
         let (jinja, go): (Vec<_>, Vec<_>) = templates.iter().partition(|template| template.is_jinja);
         let mut program = Program::parse(&go.into_iter().map(source).collect::<Vec<_>>())?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pintle_api::names;
 use pintle_template::value::{
-    Entries, Map as GoMap, MapType, Value, int64, invalid, list_value, map_value, nil, typed_map,
+    Entries, Map as GoMap, MapType, Value, int64, invalid, list_value, map_value, nil, nil_map, typed_map,
 };
 use serde_json::{Number, Value as Json};
 
@@ -22,6 +22,8 @@ use crate::{
 pub(crate) struct Template<'a> {
     /// `top/charts/sub/templates/x.yaml`
     pub(crate) key: String,
+    /// How many folders it is deep.
+    depth: usize,
     /// Path inside its chart.
     pub(crate) path: &'a str,
     /// Content.
@@ -52,8 +54,7 @@ pub(crate) fn templates<'a>(
     let shared = Shared { release: release_value(release), capabilities: capabilities.to_value() };
     let mut templates = Vec::new();
     shared.chart(node, &node.name, values_map(values), true, &mut templates);
-    templates
-        .sort_by(|one, other| depth(&other.key).cmp(&depth(&one.key)).then_with(|| other.key.cmp(&one.key)));
+    templates.sort_by(|one, other| other.depth.cmp(&one.depth).then_with(|| other.key.cmp(&one.key)));
     templates
 }
 
@@ -152,8 +153,10 @@ impl Shared {
                 true => natural.get_or_insert_with(|| pintle_template::value::natural(&dot)),
                 false => &dot,
             };
+            let key = format!("{path}/{}", file.path);
             Template {
-                key: format!("{path}/{}", file.path),
+                depth: depth(&key),
+                key,
                 path: &file.path,
                 data: &file.data,
                 dot: dot.clone(),
@@ -181,6 +184,10 @@ fn metadata_value(metadata: &Metadata, is_root: bool) -> Value {
     let text = |text: &String| Value::from(text.as_str());
     let texts = |texts: &[String]| list_value(texts.iter().map(text).collect());
     let annotations = metadata.annotations.iter().map(|(key, value)| (Arc::from(key.as_str()), text(value)));
+    let annotations = match metadata.annotations.is_empty() {
+        true => nil_map(MapType::Strings),
+        false => typed_map(annotations.collect(), MapType::Strings),
+    };
     record([
         ("Name", text(&metadata.name)),
         ("Home", text(&metadata.home)),
@@ -195,7 +202,7 @@ fn metadata_value(metadata: &Metadata, is_root: bool) -> Value {
         ("Tags", text(&metadata.tags)),
         ("AppVersion", text(&metadata.app_version)),
         ("Deprecated", Value::from(metadata.deprecated)),
-        ("Annotations", typed_map(annotations.collect(), MapType::Strings)),
+        ("Annotations", annotations),
         ("KubeVersion", text(&metadata.kube_version)),
         ("Dependencies", list_value(metadata.dependencies.iter().map(dependency_value).collect())),
         ("Type", text(&metadata.kind)),

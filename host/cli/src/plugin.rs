@@ -15,8 +15,10 @@ mod replay;
 mod report;
 mod run;
 mod section;
+mod sign;
 mod templates;
 mod transfer;
+mod verify;
 
 use anyhow::Context as _;
 use clap::{Subcommand, ValueEnum};
@@ -62,6 +64,10 @@ enum Command {
     Save(transfer::SaveArgs),
     /// Pushes what was saved to a registry.
     Load(transfer::LoadArgs),
+    /// Signs a plugin in a registry with a key.
+    Sign(sign::Args),
+    /// Says who signed a plugin, of those who are named.
+    Verify(verify::Args),
 }
 
 /// How results are printed.
@@ -96,6 +102,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Ending> {
         Command::Pull(args) => runtime.block_on(transfer::pull(args, output, &progress)),
         Command::Save(args) => runtime.block_on(transfer::save(args, output, &progress)),
         Command::Load(args) => runtime.block_on(transfer::load(args, output, &progress)),
+        Command::Sign(args) => runtime.block_on(sign::run(args, output, &progress)),
+        Command::Verify(args) => runtime.block_on(verify::run(args, output, &progress)),
     };
     progress.finish();
     done.map(|()| Ending::Done)

@@ -1,7 +1,9 @@
 //! Plugins: pulled, loaded, told how they are, and called.
 
+pub(crate) mod around;
 pub(crate) mod call;
 mod calls;
+pub(crate) mod component;
 mod controller;
 pub(crate) mod question;
 pub(crate) mod said;

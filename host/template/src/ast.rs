@@ -13,7 +13,7 @@ use crate::value::Value;
 pub(crate) struct Template {
     pub(crate) name: Arc<str>,
     pub(crate) source: Arc<Source>,
-    pub(crate) root: Vec<Node>,
+    pub(crate) root: Box<[Node]>,
 }
 
 #[derive(Debug)]
@@ -24,8 +24,8 @@ pub(crate) enum Node {
         end: usize,
     },
     Action(Pipe),
-    Branch(Branch),
-    Template(Call),
+    Branch(Box<Branch>),
+    Template(Box<Call>),
     Break,
     Continue,
 }
@@ -42,8 +42,8 @@ pub(crate) enum Control {
 pub(crate) struct Branch {
     pub(crate) control: Control,
     pub(crate) pipe: Pipe,
-    pub(crate) list: Vec<Node>,
-    pub(crate) otherwise: Vec<Node>,
+    pub(crate) list: Box<[Node]>,
+    pub(crate) otherwise: Box<[Node]>,
 }
 
 /// `{{ template "name" pipe }}`
@@ -59,8 +59,8 @@ pub(crate) struct Pipe {
     pub(crate) pos: usize,
     /// `=` rather than `:=`.
     pub(crate) assign: bool,
-    pub(crate) decl: Vec<Variable>,
-    pub(crate) commands: Vec<Command>,
+    pub(crate) decl: Box<[Variable]>,
+    pub(crate) commands: Box<[Command]>,
 }
 
 /// A function, field or value with arguments; there is always a first word.
@@ -68,7 +68,7 @@ pub(crate) struct Pipe {
 pub(crate) struct Command {
     pub(crate) pos: usize,
     pub(crate) first: Expr,
-    pub(crate) args: Vec<Expr>,
+    pub(crate) args: Box<[Expr]>,
 }
 
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ pub(crate) struct Variable {
     pub(crate) name: Arc<str>,
     /// The same for all variables of this name in one template; `$` is 0.
     pub(crate) id: u32,
-    pub(crate) fields: Vec<Arc<str>>,
+    pub(crate) fields: Fields,
 }
 
 #[derive(Debug)]
@@ -88,32 +88,44 @@ pub(crate) struct Expr {
     pub(crate) kind: ExprKind,
 }
 
+/// The names of a chain, each without its dot.
+pub(crate) type Fields = Box<[Arc<str>]>;
+
 #[derive(Debug)]
 pub(crate) enum ExprKind {
     Dot,
     Nil,
     Bool(bool),
-    Number(Number),
+    Number(Box<Number>),
     /// The literal as written, and what it stands for.
     Str {
-        literal: Box<str>,
+        literal: Literal,
         value: Value,
     },
-    Field(Vec<Arc<str>>),
+    Field(Fields),
     Variable(Variable),
     Function(Word),
     Pipe(Box<Pipe>),
     /// `(…).a.b`
     Chain {
         of: Box<Expr>,
-        fields: Vec<Arc<str>>,
+        fields: Fields,
     },
+}
+
+/// How a text is written.
+#[derive(Debug)]
+pub(crate) enum Literal {
+    /// As its value between double quotes: so most are, and need no second text.
+    Quoted,
+    /// In another way: so.
+    Written(Box<str>),
 }
 
 /// A function under its name.
 #[derive(Debug)]
 pub(crate) struct Word {
-    pub(crate) entry: Entry,
+    pub(crate) entry: &'static Entry,
     pub(crate) special: Special,
 }
 
@@ -204,7 +216,7 @@ impl fmt::Display for Node {
         match self {
             Self::Text { .. } => Ok(()),
             Self::Action(pipe) => write!(f, "{{{{{pipe}}}}}"),
-            Self::Branch(branch) => write!(f, "{{{{{} {}}}}}", branch.control, branch.pipe),
+            Self::Branch(branch) => write!(f, "{{{{{} {}}}}}", branch.control.word(), branch.pipe),
             Self::Template(call) => call.fmt(f),
             Self::Break => f.write_str("{{break}}"),
             Self::Continue => f.write_str("{{continue}}"),
@@ -212,13 +224,13 @@ impl fmt::Display for Node {
     }
 }
 
-impl fmt::Display for Control {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Control {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
             Self::If => "if",
             Self::With => "with",
             Self::Range => "range",
-        })
+        }
     }
 }
 
@@ -273,7 +285,10 @@ impl fmt::Display for Expr {
             ExprKind::Nil => f.write_str("nil"),
             ExprKind::Bool(value) => value.fmt(f),
             ExprKind::Number(number) => f.write_str(&number.text),
-            ExprKind::Str { literal, .. } => f.write_str(literal),
+            ExprKind::Str { literal: Literal::Written(literal), .. } => f.write_str(literal),
+            ExprKind::Str { literal: Literal::Quoted, value } => {
+                write!(f, "\"{}\"", value.as_str().unwrap_or_default())
+            }
             ExprKind::Field(fields) => write_fields(fields, f),
             ExprKind::Variable(variable) => variable.fmt(f),
             ExprKind::Function(word) => f.write_str(word.entry.name),

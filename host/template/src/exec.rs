@@ -24,7 +24,8 @@ const BYTES_PER_STEP: u64 = 16;
 pub(crate) struct Frame<'e, 'p, 'r> {
     ctx: &'e mut Ctx<'r>,
     template: &'p Template,
-    variables: Vec<(u32, Got)>,
+    /// Where its variables begin among those of the context.
+    base: usize,
     at: At<'p>,
     out: &'e mut Vec<u8>,
 }
@@ -71,9 +72,12 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
     ) -> Exec<()> {
         let dot = if dot.is_none() { invalid() } else { dot };
         let dot = Got::concrete(dot);
-        let mut frame = Frame { ctx, template, variables: vec![(0, dot.clone())], at: At::Start, out };
+        let base = ctx.variables.len();
+        let mut frame = Frame { ctx, template, base, at: At::Start, out };
         frame.descend()?;
+        frame.ctx.variables.push((0, dot.clone()));
         let result = frame.list(&dot, &template.root);
+        frame.ctx.variables.truncate(base);
         frame.ctx.depth -= 1;
         result.map(|_| ())
     }
@@ -221,7 +225,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
     }
 
     fn branch(&mut self, dot: &Got, branch: &'p Branch) -> Exec<Flow> {
-        let mark = self.variables.len();
+        let mark = self.ctx.variables.len();
         self.at = At::Pipe(&branch.pipe);
         let got = self.pipeline(dot, &branch.pipe)?;
         let flow = crate::stack::grown(|| match branch.control {
@@ -230,7 +234,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
             Control::If => self.list(dot, &branch.list),
             Control::With => self.list(&got, &branch.list),
         });
-        self.variables.truncate(mark);
+        self.ctx.variables.truncate(mark);
         flow
     }
 
@@ -294,7 +298,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
         entries: impl Iterator<Item = (Value, Value)>,
         interface: bool,
     ) -> Exec<Option<Flow>> {
-        let mark = self.variables.len();
+        let mark = self.ctx.variables.len();
         let mut ran = None;
         for (key, item) in entries {
             ran = Some(Flow::Next);
@@ -302,7 +306,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
             let item = Got { value: item, interface };
             self.bind(branch, key, &item)?;
             let flow = self.list(&item, &branch.list)?;
-            self.variables.truncate(mark);
+            self.ctx.variables.truncate(mark);
             if matches!(flow, Flow::Break) {
                 break;
             }
@@ -312,7 +316,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
 
     fn bind(&mut self, branch: &'p Branch, key: Value, item: &Got) -> Exec<()> {
         let pipe = &branch.pipe;
-        let (first, second) = match pipe.decl.as_slice() {
+        let (first, second) = match &*pipe.decl {
             [] => return Ok(()),
             [only] => (only, None),
             [first, second, ..] => (first, Some(second)),
@@ -331,7 +335,8 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
     // --- variables ---
 
     fn set(&mut self, id: u32, name: &str, got: Got) -> Exec<()> {
-        match self.variables.iter_mut().rev().find(|(own, _)| *own == id) {
+        let own = self.ctx.variables.get_mut(self.base..).unwrap_or_default();
+        match own.iter_mut().rev().find(|(own, _)| *own == id) {
             Some((_, slot)) => {
                 *slot = got;
                 Ok(())
@@ -348,7 +353,8 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
     }
 
     fn find(&self, id: u32) -> Option<&Got> {
-        let found = self.variables.iter().rev().find(|(own, _)| *own == id);
+        let own = self.ctx.variables.get(self.base..).unwrap_or_default();
+        let found = own.iter().rev().find(|(own, _)| *own == id);
         found.map(|(_, got)| got)
     }
 
@@ -368,7 +374,7 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
             if pipe.assign {
                 self.set(variable.id, &variable.name, got.clone())?;
             } else {
-                self.variables.push((variable.id, got.clone()));
+                self.ctx.variables.push((variable.id, got.clone()));
             }
         }
         Ok(got)

@@ -7,11 +7,13 @@
 mod include;
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
+use crate::exec::Got;
 use crate::jinja::Running;
 use crate::program::{Cache, Dialect, Program, Set};
 use crate::run::{Limits, LookupError, Run};
@@ -67,8 +69,12 @@ pub struct Entry {
 /// Functions by name.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    entries: HashMap<&'static str, Entry>,
+    entries: HashMap<&'static str, Entry, BuildHasherDefault<NameHasher>>,
 }
+
+/// FNV-1a: the keys are our own names, which nobody can choose so that they collide.
+#[derive(Clone, Copy, Debug)]
+struct NameHasher(u64);
 
 /// Why a function failed.
 #[derive(Debug)]
@@ -100,8 +106,13 @@ pub struct Ctx<'r> {
     pub(crate) dialect: Dialect,
     pub(crate) templates: Arc<Set>,
     cache: Option<&'r Cache>,
-    /// How often each name is being included right now.
-    included: HashMap<Arc<str>, usize>,
+    /// The names that are being included right now.
+    included: Vec<Arc<str>>,
+    /// Variables of the templates that run, the innermost's last: one list for all, which is made once.
+    pub(crate) variables: Vec<(u32, Got)>,
+    /// Empty lists for the arguments of calls, and for texts of includes: with the room they once had.
+    pub(crate) spare_lists: Vec<Vec<Value>>,
+    spare_texts: Vec<Vec<u8>>,
     /// Templates within templates right now.
     pub(crate) depth: usize,
     /// The Jinja template that is running, if any.
@@ -119,7 +130,10 @@ const MAX_ENTANGLED: usize = 10_000;
 /// SHA-256 in counter mode: stable over releases of Pintle, which no generator of a crate promises,
 /// and stable passwords are the point of a recorded seed.
 struct Stream {
-    key: [u8; 32],
+    seed: [u8; 32],
+    file: Box<str>,
+    /// Made of both when it is first needed: few files draw anything.
+    key: Option<[u8; 32]>,
     counter: u64,
     block: [u8; 32],
     used: usize,
@@ -155,6 +169,25 @@ impl Entry {
     /// A function with these parameters, then any number of another type.
     pub const fn variadic(name: &'static str, params: &'static [Param], rest: Param, call: Function) -> Self {
         Self { name, signature: Signature::variadic(params, rest), call }
+    }
+}
+
+// === impl NameHasher ===
+
+impl Default for NameHasher {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for NameHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        self.0 = bytes.iter().fold(self.0, mix);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 
@@ -297,7 +330,10 @@ impl<'r> Ctx<'r> {
             dialect: Dialect::Helm,
             templates: Arc::default(),
             cache: None,
-            included: HashMap::new(),
+            included: Vec::new(),
+            variables: Vec::new(),
+            spare_lists: Vec::new(),
+            spare_texts: Vec::new(),
             depth: 0,
             jinja: Running::default(),
             entangled: Vec::new(),
@@ -401,14 +437,19 @@ impl std::fmt::Debug for Ctx<'_> {
 
 impl Stream {
     fn new(seed: &[u8; 32], file: &str) -> Self {
-        let key = Sha256::new().chain_update(seed).chain_update(file).finalize().into();
-        Self { key, counter: 0, block: [0; 32], used: 32 }
+        Self { seed: *seed, file: file.into(), key: None, counter: 0, block: [0; 32], used: 32 }
+    }
+
+    fn key(&mut self) -> [u8; 32] {
+        let (seed, file) = (self.seed, &*self.file);
+        let key = || Sha256::new().chain_update(seed).chain_update(file).finalize().into();
+        *self.key.get_or_insert_with(key)
     }
 
     fn fill(&mut self, buffer: &mut [u8]) {
         for byte in buffer {
             if self.used == self.block.len() {
-                let hash = Sha256::new().chain_update(self.key);
+                let hash = Sha256::new().chain_update(self.key());
                 self.block = hash.chain_update(self.counter.to_le_bytes()).finalize().into();
                 self.counter += 1;
                 self.used = 0;

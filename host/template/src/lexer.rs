@@ -3,6 +3,8 @@
 //! A mistake becomes the last token ([`Kind::Error`]); the parser reports it when it gets there, so
 //! that an earlier mistake of another sort wins, as in Go.
 
+use memchr::memmem;
+
 use crate::quote::unicode;
 
 /// What a token is.
@@ -49,8 +51,6 @@ pub(crate) struct Token<'s> {
     pub(crate) kind: Kind,
     /// Byte offset in the source.
     pub(crate) pos: usize,
-    /// Line of that byte, from 1.
-    pub(crate) line: usize,
     /// The stretch itself.
     pub(crate) text: &'s str,
 }
@@ -65,24 +65,25 @@ pub(crate) fn tokens(source: &str) -> (Vec<Token<'_>>, Option<String>) {
         source,
         start: 0,
         pos: 0,
-        line: 1,
-        counted: 0,
         parens: 0,
-        // Public charts have a token every seven bytes.
-        tokens: Vec::with_capacity(source.len() / 6),
+        // Public charts have seven tokens an action.
+        tokens: Vec::with_capacity(8 * memmem::find_iter(source.as_bytes(), LEFT).count() + 2),
     };
     let mistake = lexer.text().err();
     lexer.emit(if mistake.is_some() { Kind::Error } else { Kind::Eof });
     (lexer.tokens, mistake)
 }
 
+/// The line of a byte, from 1.
+pub(crate) fn line_at(source: &str, pos: usize) -> usize {
+    let before = source.as_bytes().get(..pos).unwrap_or_default();
+    memchr::memchr_iter(b'\n', before).count() + 1
+}
+
 struct Lexer<'s> {
     source: &'s str,
     start: usize,
     pos: usize,
-    /// Line of byte `counted`.
-    line: usize,
-    counted: usize,
     parens: usize,
     tokens: Vec<Token<'s>>,
 }
@@ -94,8 +95,15 @@ impl<'s> Lexer<'s> {
         self.source.get(self.pos..).unwrap_or_default()
     }
 
+    fn bytes(&self) -> &'s [u8] {
+        self.source.as_bytes().get(self.pos..).unwrap_or_default()
+    }
+
     fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
+        match self.bytes().first() {
+            Some(byte) if byte.is_ascii() => Some(char::from(*byte)),
+            _ => self.rest().chars().next(),
+        }
     }
 
     fn next(&mut self) -> Option<char> {
@@ -117,18 +125,16 @@ impl<'s> Lexer<'s> {
     }
 
     fn emit(&mut self, kind: Kind) {
-        let before = self.source.get(self.counted..self.start).unwrap_or_default();
-        self.line += before.bytes().filter(|byte| *byte == b'\n').count();
-        self.counted = self.start.max(self.counted);
         let text = self.source.get(self.start..self.pos).unwrap_or_default();
-        self.tokens.push(Token { kind, pos: self.start, line: self.line, text });
+        self.tokens.push(Token { kind, pos: self.start, text });
         self.start = self.pos;
     }
 
     // --- text and delimiters ---
 
     fn text(&mut self) -> Lexed {
-        while let Some(offset) = self.rest().find(LEFT) {
+        let find = memmem::Finder::new(LEFT);
+        while let Some(offset) = find.find(self.bytes()) {
             let text = self.rest().get(..offset).unwrap_or_default();
             let after = self.rest().get(offset + LEFT.len()..).unwrap_or_default();
             let kept = if has_left_trim(after) { text.trim_end_matches(SPACES) } else { text };
@@ -181,11 +187,10 @@ impl<'s> Lexer<'s> {
 
     /// Whether the action ends here, and if so whether white space after it goes.
     fn right_delim_ahead(&self) -> Option<bool> {
-        let rest = self.rest();
-        if has_right_trim(rest) && rest.get(2..).is_some_and(|rest| rest.starts_with(RIGHT)) {
-            Some(true)
-        } else {
-            rest.starts_with(RIGHT).then_some(false)
+        match self.bytes() {
+            [b'}', b'}', ..] => Some(false),
+            [b' ' | b'\t' | b'\r' | b'\n', b'-', b'}', b'}', ..] => Some(true),
+            _ => None,
         }
     }
 
@@ -325,7 +330,13 @@ impl<'s> Lexer<'s> {
     }
 
     fn word(&mut self) -> Lexed {
-        while self.peek().is_some_and(is_alphanumeric) {
+        loop {
+            let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+            let bytes = self.bytes();
+            self.pos += bytes.iter().position(|byte| !is_plain(byte)).unwrap_or(bytes.len());
+            if !self.peek().is_some_and(is_alphanumeric) {
+                break;
+            }
             self.next();
         }
         if self.at_terminator() {
@@ -396,10 +407,6 @@ fn has_left_trim(after: &str) -> bool {
     after.strip_prefix('-').is_some_and(|rest| rest.starts_with(SPACES))
 }
 
-fn has_right_trim(text: &str) -> bool {
-    text.strip_prefix(SPACES).is_some_and(|rest| rest.starts_with('-'))
-}
-
 fn is_alphanumeric(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }
@@ -428,9 +435,10 @@ mod tests {
 
     fn shape(source: &str) -> String {
         let (tokens, mistake) = tokens(source);
+        let line = |t: &Token<'_>| line_at(source, t.pos);
         let parts = tokens.iter().map(|t| match (t.kind, &mistake) {
-            (Kind::Error, Some(message)) => format!("{}:{}:!{message}", t.line, t.pos),
-            _ => format!("{}:{}:{:?}={:?}", t.line, t.pos, t.kind, t.text),
+            (Kind::Error, Some(message)) => format!("{}:{}:!{message}", line(t), t.pos),
+            _ => format!("{}:{}:{:?}={:?}", line(t), t.pos, t.kind, t.text),
         });
         parts.collect::<Vec<_>>().join("\n")
     }

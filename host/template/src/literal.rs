@@ -61,6 +61,9 @@ fn from_complex(text: &str, real: f64, imaginary: f64) -> Number {
 }
 
 fn plain(text: &str) -> Result<Number, String> {
+    if let Some(number) = decimal(text) {
+        return Ok(number);
+    }
     let uint = unsigned(text);
     let int = signed(text);
     let mut number = Number { int, uint, ..empty(text) };
@@ -79,6 +82,17 @@ fn plain(text: &str) -> Result<Number, String> {
     number.int = float_to_int(value);
     number.uint = float_to_uint(value);
     Ok(number)
+}
+
+/// The number of a few decimal digits, which most constants are.
+#[expect(clippy::cast_precision_loss, reason = "fifteen digits are exact")]
+fn decimal(text: &str) -> Option<Number> {
+    let plain = text == "0" || (!text.starts_with('0') && text.len() <= 15);
+    if !plain || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let (int, uint) = (text.parse::<i64>().ok()?, text.parse::<u64>().ok()?);
+    Some(Number { int: Some(int), uint: Some(uint), float: Some(int as f64), ..empty(text) })
 }
 
 /// Digits after the prefix of their base, without underscores.

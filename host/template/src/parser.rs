@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::Source;
-use crate::ast::{Branch, Call, Control, Node, Template};
+use crate::ast::{Branch, Call, Command, Control, Expr, Node, Template};
 use crate::error::Error;
 use crate::function::Table;
-use crate::lexer::{Kind, Token, tokens};
+use crate::lexer::{Kind, Token, line_at, tokens};
 use crate::quote::{quote, unquote};
 
 /// How deep parentheses and blocks may nest. Go stops parentheses at 10,000; the largest public
@@ -23,19 +23,25 @@ pub(crate) const MAX_NESTING: usize = 500;
 pub(crate) fn parse(
     source: &Arc<Source>,
     name: &Arc<str>,
-    functions: &Table,
+    functions: &'static Table,
+    names: &mut Names,
 ) -> Result<Vec<Template>, Error> {
     let (tokens, mistake) = tokens(&source.text);
     let mut parser = Parser {
         source,
         functions,
+        names,
         tokens,
         mistake,
         next: 0,
         furthest: 0,
-        action_line: 0,
+        action: None,
         nesting: 0,
         scope: Scope::default(),
+        nodes: Vec::new(),
+        commands: Vec::new(),
+        args: Vec::new(),
+        fields: Vec::new(),
         templates: HashMap::new(),
     };
     parser.file(name)?;
@@ -57,24 +63,56 @@ pub(crate) fn is_blank(template: &Template) -> bool {
 
 struct Parser<'s> {
     source: &'s Arc<Source>,
-    functions: &'s Table,
+    functions: &'static Table,
+    names: &'s mut Names,
     tokens: Vec<Token<'s>>,
     /// What is wrong at the last token, if that is an error.
     mistake: Option<String>,
     next: usize,
     /// The last token looked at: errors name its line, as Go's do.
     furthest: usize,
-    action_line: usize,
+    /// Where the action starts that is being read.
+    action: Option<usize>,
     nesting: usize,
     scope: Scope,
+    /// What belongs to lists that are not finished: each list takes its part off the end, and then has no
+    /// room to spare.
+    nodes: Vec<Node>,
+    commands: Vec<Command>,
+    args: Vec<Expr>,
+    fields: Vec<Arc<str>>,
     templates: HashMap<Arc<str>, Template>,
 }
 
 /// What is known inside one template.
 struct Scope {
+    /// Those that can be used here.
     variables: Vec<Arc<str>>,
-    ids: HashMap<Arc<str>, u32>,
+    /// All names of variables so far: their place is their number.
+    ids: Vec<Arc<str>>,
     ranges: usize,
+}
+
+/// Names that were read before: most occur often, and share their text.
+#[derive(Default)]
+pub(crate) struct Names(Vec<Option<Arc<str>>>);
+
+impl Names {
+    /// Names that are kept; of two that meet at one place the later stays.
+    const PLACES: usize = 512;
+
+    fn get(&mut self, text: &str) -> Arc<str> {
+        if self.0.is_empty() {
+            self.0.resize(Self::PLACES, None);
+        }
+        let mix = |hash: usize, byte: &u8| hash.wrapping_mul(31).wrapping_add(usize::from(*byte));
+        let place = text.as_bytes().iter().fold(text.len(), mix) % Self::PLACES;
+        match self.0.get_mut(place) {
+            Some(Some(name)) if **name == *text => Arc::clone(name),
+            Some(free) => Arc::clone(free.insert(Arc::from(text))),
+            None => Arc::from(text),
+        }
+    }
 }
 
 /// How a list of nodes ended.
@@ -88,7 +126,7 @@ type Parsed<T> = Result<T, Error>;
 impl Default for Scope {
     fn default() -> Self {
         let root: Arc<str> = Arc::from("$");
-        Self { variables: vec![Arc::clone(&root)], ids: HashMap::from([(root, 0)]), ranges: 0 }
+        Self { variables: vec![Arc::clone(&root)], ids: vec![root], ranges: 0 }
     }
 }
 
@@ -98,7 +136,7 @@ impl<'s> Parser<'s> {
     fn token_at(&mut self, index: usize) -> Token<'s> {
         let index = index.min(self.tokens.len().saturating_sub(1));
         self.furthest = self.furthest.max(index);
-        let end = Token { kind: Kind::Eof, pos: 0, line: 1, text: "" };
+        let end = Token { kind: Kind::Eof, pos: 0, text: "" };
         self.tokens.get(index).copied().unwrap_or(end)
     }
 
@@ -144,10 +182,13 @@ impl<'s> Parser<'s> {
         let (Kind::Error, Some(message)) = (token.kind, &self.mistake) else {
             return self.error(format!("unexpected {} in {context}", describe(token)));
         };
-        if self.action_line == 0 || self.action_line == token.line {
+        let Some(line) = self.action.map(|at| line_at(&self.source.text, at)) else {
+            return self.error(message.as_str());
+        };
+        if line == line_at(&self.source.text, token.pos) {
             return self.error(message.as_str());
         }
-        let started = format!(" started at {}:{}", self.source.name, self.action_line);
+        let started = format!(" started at {}:{line}", self.source.name);
         let action = if message.ends_with(" action") { "" } else { " in action" };
         self.error(format!("{message}{action}{started}"))
     }
@@ -166,7 +207,6 @@ impl<'s> Parser<'s> {
     // --- templates ---
 
     fn file(&mut self, name: &Arc<str>) -> Parsed<()> {
-        let mut root = Vec::new();
         loop {
             let token = self.peek();
             match token.kind {
@@ -183,10 +223,11 @@ impl<'s> Parser<'s> {
                 _ => {}
             }
             match self.text_or_action()? {
-                Ok(node) => root.push(node),
+                Ok(node) => self.nodes.push(node),
                 Err(end) => return Err(self.error(format!("unexpected {}", end.text()))),
             }
         }
+        let root = self.nodes.drain(..).collect();
         self.add(name, root)
     }
 
@@ -210,7 +251,7 @@ impl<'s> Parser<'s> {
         Ok(end)
     }
 
-    fn add(&mut self, name: &Arc<str>, root: Vec<Node>) -> Parsed<()> {
+    fn add(&mut self, name: &Arc<str>, root: Box<[Node]>) -> Parsed<()> {
         let template = Template { name: Arc::clone(name), source: Arc::clone(self.source), root };
         let blank = is_blank(&template);
         match self.templates.get(name) {
@@ -237,12 +278,12 @@ impl<'s> Parser<'s> {
 
     // --- nodes ---
 
-    fn list(&mut self) -> Parsed<(Vec<Node>, End)> {
-        let mut nodes = Vec::new();
+    fn list(&mut self) -> Parsed<(Box<[Node]>, End)> {
+        let start = self.nodes.len();
         while self.peek_solid().kind != Kind::Eof {
             match self.text_or_action()? {
-                Ok(node) => nodes.push(node),
-                Err(end) => return Ok((nodes, end)),
+                Ok(node) => self.nodes.push(node),
+                Err(end) => return Ok((self.nodes.drain(start..).collect(), end)),
             }
         }
         Err(self.error("unexpected EOF"))
@@ -253,10 +294,10 @@ impl<'s> Parser<'s> {
         match token.kind {
             Kind::Text => Ok(Ok(Node::Text { start: token.pos, end: token.pos + token.text.len() })),
             Kind::LeftDelim => {
-                self.action_line = token.line;
+                self.action = Some(token.pos);
                 let node = self.action();
                 if node.is_ok() {
-                    self.action_line = 0;
+                    self.action = None;
                 }
                 node
             }
@@ -308,23 +349,23 @@ impl<'s> Parser<'s> {
     }
 
     fn branch(&mut self, control: Control) -> Parsed<Node> {
-        let pipe = self.pipeline(&control.to_string(), Kind::RightDelim)?;
+        let pipe = self.pipeline(control.word(), Kind::RightDelim)?;
         let in_range = usize::from(control == Control::Range);
         self.scope.ranges += in_range;
         let (list, end) = self.list()?;
         self.scope.ranges -= in_range;
         let otherwise = match end {
-            End::End => Vec::new(),
+            End::End => Box::default(),
             End::Else => self.else_list(control)?,
         };
-        Ok(Node::Branch(Branch { control, pipe, list, otherwise }))
+        Ok(Node::Branch(Box::new(Branch { control, pipe, list, otherwise })))
     }
 
-    fn else_list(&mut self, control: Control) -> Parsed<Vec<Node>> {
+    fn else_list(&mut self, control: Control) -> Parsed<Box<[Node]>> {
         match (control, self.peek().kind) {
             (Control::If, Kind::If) | (Control::With, Kind::With) => {
                 self.take();
-                Ok(vec![self.control(control)?])
+                Ok(Box::new([self.control(control)?]))
             }
             _ => match self.list()? {
                 (nodes, End::End) => Ok(nodes),
@@ -344,7 +385,7 @@ impl<'s> Parser<'s> {
             self.furthest = begin;
             return Err(self.error(format!("unexpected {{{{else}}}} in {context}")));
         }
-        Ok(Node::Template(Call { pos: token.pos, name, pipe: Some(pipe) }))
+        Ok(Node::Template(Box::new(Call { pos: token.pos, name, pipe: Some(pipe) })))
     }
 
     fn template(&mut self) -> Parsed<Node> {
@@ -356,7 +397,7 @@ impl<'s> Parser<'s> {
             self.back();
             pipe = Some(self.pipeline(context, Kind::RightDelim)?);
         }
-        Ok(Node::Template(Call { pos: token.pos, name, pipe }))
+        Ok(Node::Template(Box::new(Call { pos: token.pos, name, pipe })))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind};
 use crate::exec::Frame;
 use crate::function::{Ctx, Table};
 use crate::jinja::Jinja;
-use crate::parser::{is_blank, parse};
+use crate::parser::{Names, is_blank, parse};
 use crate::run::Run;
 use crate::value::Value;
 
@@ -103,8 +103,9 @@ impl Program {
     pub fn parse_all(dialect: Dialect, sources: &[Source]) -> (Self, Vec<Error>) {
         let mut set = Set::default();
         let mut errors = Vec::new();
+        let mut names = Names::default();
         for source in sources {
-            match parse(&Arc::new(source.clone()), &source.name, dialect.functions()) {
+            match parse(&Arc::new(source.clone()), &source.name, dialect.functions(), &mut names) {
                 Ok(templates) => templates.into_iter().for_each(|template| set.add(template)),
                 Err(error) => errors.push(error),
             }
@@ -145,7 +146,7 @@ impl Program {
             return Err(Error::without_place(ErrorKind::NoTemplate, text));
         };
         let mut ctx = Ctx::for_program(run, name, self);
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(template.source.text.len());
         let result = crate::stack::grown(|| Frame::execute(&mut ctx, &template, dot.clone(), &mut out));
         ctx.break_cycles(dot);
         result?;
@@ -187,7 +188,10 @@ impl Program {
 /// A text as Helm hands it out: Go's text for a missing value never stays, even where the chart's
 /// author wrote it.
 pub(crate) fn without_no_value(text: String) -> String {
-    if text.contains(crate::exec::NO_VALUE) { text.replace(crate::exec::NO_VALUE, "") } else { text }
+    match memchr::memmem::find(text.as_bytes(), crate::exec::NO_VALUE.as_bytes()) {
+        Some(_) => text.replace(crate::exec::NO_VALUE, ""),
+        None => text,
+    }
 }
 
 // === impl Set ===
@@ -215,10 +219,10 @@ impl Set {
     ///
     /// # Errors
     /// When the text is no template.
-    pub(crate) fn parse_text(text: &str, functions: &Table) -> Result<Self, Error> {
+    pub(crate) fn parse_text(text: &str, functions: &'static Table) -> Result<Self, Error> {
         let source = Arc::new(Source { name: Arc::from(ROOT), text: Arc::from(text) });
         let mut set = Self::default();
-        for template in parse(&source, &source.name, functions)? {
+        for template in parse(&source, &source.name, functions, &mut Names::default())? {
             set.add(template);
         }
         Ok(set)
@@ -240,7 +244,7 @@ impl Cache {
     ///
     /// # Errors
     /// When the text is no template.
-    pub(crate) fn parse(&self, text: &str, functions: &Table) -> Result<Arc<Set>, Error> {
+    pub(crate) fn parse(&self, text: &str, functions: &'static Table) -> Result<Arc<Set>, Error> {
         let mut texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(set) = texts.get(text) {
             return Ok(Arc::clone(set));

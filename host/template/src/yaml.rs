@@ -37,8 +37,8 @@ pub fn load(text: &str, name: &str) -> Result<Value, Error> {
 
 /// The first document, by the quick reader if that can read it.
 fn first<T: Target>(text: &str, name: &str, target: &T) -> Result<Option<T::Out>, Error> {
-    if let Some(value) = quick::read(text, target) {
-        return Ok(Some(value));
+    if let Ok(value) = quick::read(text, target) {
+        return Ok(value);
     }
     slowly(text, name, target)
 }
@@ -89,8 +89,8 @@ pub fn load_json_slowly(text: &str) -> Result<serde_json::Value, Error> {
 /// # Errors
 /// As [`load`], for the first document that fails.
 pub fn load_json_all(text: &str, name: &str) -> Result<Vec<(u64, serde_json::Value)>, Error> {
-    if let Some(value) = quick::read(text, &JsonValues) {
-        return Ok(vec![(first_line(text), value)]);
+    if let Ok(value) = quick::read(text, &JsonValues) {
+        return Ok(value.into_iter().map(|value| (first_line(text), value)).collect());
     }
     let documents = Documents::new(text, name);
     documents.map(|document| json_at_line(&document?, name)).collect()

@@ -250,9 +250,13 @@ fn same_reading(text: &str) {
     let head = yaml::load_head(text);
     assert_eq!(head.is_ok(), slow.is_ok(), "{text:?}: {head:?}");
     if let (Ok(head), Ok(slow)) = (head, slow) {
-        for path in ["/kind", "/apiVersion", "/metadata/annotations"] {
-            assert_eq!(head.pointer(path), slow.pointer(path), "{text:?}");
+        for path in ["/kind", "/apiVersion"] {
+            let text_at =
+                |value: &serde_json::Value| value.pointer(path).and_then(|at| at.as_str().map(str::to_owned));
+            assert_eq!(text_at(&head), text_at(&slow), "{text:?}");
         }
+        let annotations = "/metadata/annotations";
+        assert_eq!(head.pointer(annotations), slow.pointer(annotations), "{text:?}");
     }
 }
 

@@ -26,6 +26,7 @@ struct About {
     manifest: pintle_plugin::Manifest,
     image: String,
     digest: Option<String>,
+    signatures: Vec<String>,
     exports: Vec<&'static str>,
     imports: Vec<String>,
     bytes: usize,
@@ -46,6 +47,7 @@ impl About {
             manifest: loaded.plugin.manifest().clone(),
             image,
             digest: loaded.digest.clone(),
+            signatures: loaded.signatures.clone(),
             exports: loaded.plugin.offers().into_iter().map(Export::as_str).collect(),
             imports: loaded.plugin.imports().to_vec(),
             bytes: loaded.bytes.len(),
@@ -67,7 +69,7 @@ impl About {
 
     fn document(&self) -> Value {
         json!({"name": self.manifest.name, "version": self.manifest.version,
-            "description": self.manifest.description, "digest": self.digest, "bytes": self.bytes,
+            "description": self.manifest.description, "digest": self.digest, "signatures": self.signatures, "bytes": self.bytes,
             "exports": self.exports, "imports": self.imports, "wasi": self.wasi, "needs": self.manifest.needs,
             "configSchema": self.manifest.config_schema, "argsSchema": self.manifest.args_schema,
             "reasons": self.manifest.reasons, "manifestSection": self.in_section, "plugin": self.object()})
@@ -85,6 +87,10 @@ impl About {
         text += &format!("manifest  {}\n", self.in_section);
         if let Some(digest) = &self.digest {
             text += &format!("digest    {digest}\n");
+            text += &match self.signatures.as_slice() {
+                [] => "signed    by nobody\n".to_owned(),
+                claims => format!("signed    {} (as it says; `verify` tells)\n", claims.join("; ")),
+            };
         }
         text += &format!("reasons   {}\n", manifest.reasons.join(", "));
         for (what, schema) in [("config", &manifest.config_schema), ("arguments", &manifest.args_schema)] {

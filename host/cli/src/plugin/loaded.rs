@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, anyhow, bail};
 use pintle_api::plugin::{Grants, PluginSpec};
 use pintle_plugin::{Artifact, Engine, LoadError, Options, Plugin};
-use pintle_source::artifact::Registries;
+use pintle_source::{artifact::Parts, bundle::Bundle, signature};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -37,18 +37,25 @@ pub(super) struct Loaded {
     pub(super) spec: PluginSpec,
     /// `sha256:…` of the manifest in the registry, where it came from one.
     pub(super) digest: Option<String>,
+    /// What its signatures say there, each in a line; nothing of it is verified.
+    pub(super) signatures: Vec<String>,
 }
 
 /// Loads a plugin. What it needs is granted unless a Plugin object says otherwise.
 pub(super) async fn load(settings: &Settings, progress: &Progress) -> anyhow::Result<Loaded> {
-    let (bytes, digest) = match settings.plugin.starts_with("oci://") {
-        true => pull(settings, progress).await?,
-        false => (read(Path::new(&settings.plugin))?, None),
+    let pulled = match settings.plugin.starts_with("oci://") {
+        true => Some(pull(&settings.plugin, &settings.registry, progress).await?),
+        false => None,
+    };
+    let bytes = match &pulled {
+        Some(pulled) => pulled.component().into(),
+        None => read(Path::new(&settings.plugin))?,
     };
     let spec = settings.spec()?;
     progress.step(&format!("compiling {}", settings.plugin));
     let mut loaded = load_bytes(&name_of(&settings.plugin), bytes, spec).await?;
-    loaded.digest = digest;
+    loaded.digest = pulled.as_ref().map(Bundle::digest);
+    loaded.signatures = pulled.as_ref().map(signature::claims).unwrap_or_default();
     match settings.object {
         Some(_) => Ok(loaded),
         None => loaded.with_needs().await,
@@ -64,9 +71,7 @@ pub(super) async fn bytes_of(
     if !image.starts_with("oci://") {
         return read(Path::new(image));
     }
-    progress.step(&format!("pulling {image}"));
-    let credentials = registry.credentials()?;
-    Ok(Registries::new(&registry.plain_http).pull(image, credentials.as_ref()).await?.bytes)
+    Ok(pull(image, registry, progress).await?.component().into())
 }
 
 /// Loads a component as its spec says; wasi is offered where it is needed.
@@ -85,7 +90,7 @@ pub(super) async fn load_bytes(name: &str, bytes: Arc<[u8]>, mut spec: PluginSpe
         LoadError::Config(_) => anyhow!(error).context("give it a config it accepts with --config FILE"),
         error => anyhow!(error),
     })?;
-    Ok(Loaded { plugin, bytes, spec, digest: None })
+    Ok(Loaded { plugin, bytes, spec, digest: None, signatures: Vec::new() })
 }
 
 impl Loaded {
@@ -153,10 +158,8 @@ pub(super) fn read_yaml<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     serde_yaml::from_str(&text).with_context(|| format!("{} is not as expected", path.display()))
 }
 
-async fn pull(settings: &Settings, progress: &Progress) -> anyhow::Result<(Arc<[u8]>, Option<String>)> {
-    progress.step(&format!("pulling {}", settings.plugin));
-    let RegistryArgs { plain_http, .. } = &settings.registry;
-    let credentials = settings.registry.credentials()?;
-    let pulled = Registries::new(plain_http).pull(&settings.plugin, credentials.as_ref()).await?;
-    Ok((pulled.bytes, Some(pulled.digest)))
+async fn pull(image: &str, registry: &RegistryArgs, progress: &Progress) -> anyhow::Result<Bundle> {
+    progress.step(&format!("pulling {image}"));
+    let access = registry.access()?;
+    Ok(registry.registries().pull_plugin(image, &access, Parts::WithSignatures).await?)
 }

@@ -10,8 +10,10 @@ use std::{
 use anyhow::{Context as _, bail};
 use pintle_plugin::Plugin;
 use pintle_source::{
-    artifact::{Credentials, Registries},
+    Access, Tls,
+    artifact::{Credentials, Parts, Registries},
     bundle::{Bundle, Described},
+    signature,
 };
 use serde_json::json;
 
@@ -23,6 +25,9 @@ pub(super) struct RegistryArgs {
     /// A registry (`host:port`) that speaks plain HTTP; those on this machine do.
     #[arg(long, value_name = "HOST:PORT")]
     pub(super) plain_http: Vec<String>,
+    /// Certificates of authorities (PEM) that are trusted too.
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
     /// User of the registry.
     #[arg(long, requires = "password_stdin")]
     user: Option<String>,
@@ -100,8 +105,7 @@ pub(super) async fn push(args: PushArgs, output: Output, progress: &Progress) ->
 pub(super) async fn pull(args: PullArgs, output: Output, progress: &Progress) -> anyhow::Result<()> {
     let PullArgs { image, file, registry } = args;
     progress.step(&format!("pulling {image}"));
-    let credentials = registry.credentials()?;
-    let pulled = Registries::new(&registry.plain_http).pull(&image, credentials.as_ref()).await?;
+    let pulled = registry.registries().pull_with(&image, &registry.access()?).await?;
     let file = file.unwrap_or_else(|| PathBuf::from(base_name(&image)).with_extension("wasm"));
     write(&file, &pulled.bytes)?;
     let text = format!("{} ({} bytes, {})\n", file.display(), pulled.bytes.len(), pulled.digest);
@@ -111,13 +115,16 @@ pub(super) async fn pull(args: PullArgs, output: Output, progress: &Progress) ->
 pub(super) async fn save(args: SaveArgs, output: Output, progress: &Progress) -> anyhow::Result<()> {
     let SaveArgs { image, file, registry } = args;
     progress.step(&format!("pulling {image}"));
-    let credentials = registry.credentials()?;
-    let bundle = Registries::new(&registry.plain_http).pull_bundle(&image, credentials.as_ref()).await?;
+    let access = registry.access()?;
+    let bundle = registry.registries().pull_plugin(&image, &access, Parts::WithSignatures).await?;
     let mut archive = Vec::new();
     bundle.write(&image, &mut archive)?;
     write(&file, &archive)?;
-    let text = format!("{} ({} bytes, {})\n", file.display(), archive.len(), bundle.digest());
-    print(output, &text, &json!({"file": file, "digest": bundle.digest(), "image": image}))
+    let signatures = signature::claims(&bundle).len();
+    let size = archive.len();
+    let text = format!("{} ({size} bytes, {}, {signatures} signatures)\n", file.display(), bundle.digest());
+    let json = json!({"file": file, "digest": bundle.digest(), "image": image, "signatures": signatures});
+    print(output, &text, &json)
 }
 
 pub(super) async fn load(args: LoadArgs, output: Output, progress: &Progress) -> anyhow::Result<()> {
@@ -135,8 +142,7 @@ async fn send(
     progress: &Progress,
 ) -> anyhow::Result<String> {
     progress.step(&format!("pushing {image}"));
-    let credentials = registry.credentials()?;
-    Ok(Registries::new(&registry.plain_http).push(image, bundle, credentials.as_ref()).await?)
+    Ok(registry.registries().push_with(image, bundle, &registry.access()?).await?)
 }
 
 /// What is pinned in a Plugin object.
@@ -169,6 +175,20 @@ fn annotations(manifest: &str) -> anyhow::Result<BTreeMap<String, String>> {
 }
 
 impl RegistryArgs {
+    /// The client for what is asked of registries.
+    pub(super) fn registries(&self) -> Registries {
+        Registries::new(&self.plain_http)
+    }
+
+    /// User, password and authorities, where they are given.
+    pub(super) fn access(&self) -> anyhow::Result<Access> {
+        let read =
+            |path: &PathBuf| fs::read(path).with_context(|| format!("could not read {}", path.display()));
+        let authorities = self.ca_file.as_ref().map(read).transpose()?.unwrap_or_default();
+        let tls = Tls { authorities, ..Tls::default() };
+        Ok(Access { credentials: self.credentials()?, tls, ..Access::default() })
+    }
+
     /// User and password, where they are given.
     pub(super) fn credentials(&self) -> anyhow::Result<Option<Credentials>> {
         let Some(user) = &self.user else { return Ok(None) };
@@ -190,7 +210,7 @@ fn base_name(image: &str) -> String {
     name.rsplit('/').next().unwrap_or("plugin").to_owned()
 }
 
-fn without_tag(image: &str) -> &str {
+pub(super) fn without_tag(image: &str) -> &str {
     let name = image.split('@').next().unwrap_or(image);
     match name.rsplit_once(':') {
         Some((before, tag)) if !tag.contains('/') => before,

@@ -77,6 +77,66 @@ fn what_is_pushed_is_pulled_inspected_saved_and_loaded_with_the_same_digest() {
 }
 
 #[test]
+fn what_is_signed_is_verified_inspected_and_carries_its_signatures_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::start(folder.path());
+    let (component, image) = (guest_named("daemonset-rollout"), registry.image("vendor/signed:1.0"));
+    pintle_in(folder.path(), ["push", component, &image]).ok();
+    let unsigned = pintle_in(folder.path(), ["sign", &image]).failed();
+    assert!(unsigned.contains("could not read cosign.key; --generate makes a key there"), "{unsigned}");
+    let signed = pintle_in(folder.path(), ["sign", &image, "--generate", "-o", "json"]).json();
+    let key = signed["key"].as_str().unwrap();
+    let again = pintle_in(folder.path(), ["sign", &image, "--generate"]).failed();
+    assert!(again.contains("cosign.key is there already"), "{again}");
+
+    let verified = pintle_in(folder.path(), ["verify", &image, "--key", "cosign.pub"]).ok();
+    assert!(verified.contains(&format!("signed by key {key}")), "{verified}");
+    let about = pintle_in(folder.path(), ["inspect", &image]).ok();
+    assert!(about.contains("signed    bundle, by a key"), "{about}");
+    assert!(about.contains("simple signature, by a key"), "{about}");
+
+    pintle_in(folder.path(), ["sign", &image, "--key", "other.key", "--generate"]).ok();
+    let both = pintle_in(
+        folder.path(),
+        ["verify", &image, "--key", "other.pub", "--key", "cosign.pub", "-o", "json"],
+    );
+    assert_eq!(both.json()["signers"].as_array().unwrap().len(), 2);
+
+    let saved = pintle_in(folder.path(), ["save", &image, "signed.tar", "-o", "json"]).json();
+    assert_eq!(saved["signatures"], 4, "two keys in two forms");
+    pintle_in(folder.path(), ["verify", "signed.tar", "--key", "cosign.pub"]).ok();
+    let elsewhere = Registry::start(folder.path());
+    let there = elsewhere.image("mirror/signed:1.0");
+    pintle_in(folder.path(), ["load", "signed.tar", &there]).ok();
+    for key in ["cosign.pub", "other.pub"] {
+        pintle_in(folder.path(), ["verify", &there, "--key", key]).ok();
+    }
+}
+
+#[test]
+fn who_did_not_sign_is_told_from_who_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::start(folder.path());
+    let (component, image) = (guest_named("daemonset-rollout"), registry.image("vendor/refused:1.0"));
+    pintle_in(folder.path(), ["push", component, &image]).ok();
+    // A key that signed something else.
+    let other = registry.image("vendor/other:1.0");
+    pintle_in(folder.path(), ["push", guest_named("driver-loaded"), &other]).ok();
+    pintle_in(folder.path(), ["sign", &other, "--generate"]).ok();
+    let nobody = pintle_in(folder.path(), ["verify", &image, "--key", "cosign.pub"]).failed();
+    assert!(nobody.contains("nobody signed sha256:") && nobody.contains("wanted key sha256:"), "{nobody}");
+    pintle_in(folder.path(), ["sign", &image, "--key", "mine.key", "--generate"]).ok();
+    let other = pintle_in(folder.path(), ["verify", &image, "--key", "cosign.pub"]).failed();
+    assert!(other.contains("found one by another key"), "{other}");
+    let identity = ["verify", &image, "--identity", "ann@example.org", "--issuer", "https://i.example"];
+    let keyless = pintle_in(folder.path(), identity).failed();
+    assert!(keyless.contains("found one by a key, where none is wanted"), "{keyless}");
+    let logged =
+        pintle_in(folder.path(), ["verify", &image, "--key", "mine.pub", "--transparency-log"]).failed();
+    assert!(logged.contains("one without an entry in a log of the trust root"), "{logged}");
+}
+
+#[test]
 fn a_registry_that_has_not_or_is_not_there_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let registry = Registry::start(folder.path());

@@ -23,7 +23,7 @@ pub(crate) trait Function: Sync {
     /// Which.
     const EXPORT: Export;
     /// What it gives.
-    type Answer: Answered;
+    type Answer: Answered + Into<transcript::Answered>;
 
     /// The question as a transcript has it; nothing where it is not kept.
     fn recorded(&self) -> Option<Ask> {
@@ -35,7 +35,7 @@ pub(crate) trait Function: Sync {
 }
 
 /// What every answer has.
-pub(crate) trait Answered: Clone + Send + Sync + Into<transcript::Answered> + 'static {
+pub(crate) trait Answered: Clone + Send + Sync + 'static {
     /// What the plugin wants told and kept.
     fn report(&self) -> &Report;
 

@@ -106,7 +106,7 @@ impl Attestation {
         let signer = certified(root, plugin.manifest(), &self.0, wanted);
         match (signer, stated) {
             (Ok(signer), Ok(())) => Ok(signer),
-            (Ok(_), Err(fault)) | (Err(Fault::Invalid(_)), Err(fault)) | (Err(fault), _) => Err(fault),
+            (Ok(_) | Err(Fault::Invalid(_)), Err(fault)) | (Err(fault), _) => Err(fault),
         }
     }
 

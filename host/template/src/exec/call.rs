@@ -17,7 +17,7 @@ impl<'p> Frame<'_, 'p, '_> {
     ) -> Exec<Got> {
         self.step(1)?;
         let name = word.entry.name;
-        let values = match word.special {
+        let mut values = match word.special {
             Special::And | Special::Or => {
                 return self.logic(dot, word, args, piped);
             }
@@ -30,6 +30,8 @@ impl<'p> Frame<'_, 'p, '_> {
             Special::None => self.arguments(name, word.entry.signature, dot, args, piped)?,
         };
         let result = (word.entry.call)(self.ctx, &values);
+        values.clear();
+        self.ctx.spare_lists.push(values);
         let value = result.map_err(|failure| {
             self.at = at;
             self.call_failed(name, failure)
@@ -69,7 +71,7 @@ impl<'p> Frame<'_, 'p, '_> {
         piped: Option<Got>,
     ) -> Exec<Vec<Value>> {
         self.check_count(name, signature, args.len(), piped.is_some())?;
-        let mut values = Vec::with_capacity(args.len() + 2);
+        let mut values = self.ctx.spare_lists.pop().unwrap_or_else(|| Vec::with_capacity(4));
         for (index, arg) in args.iter().enumerate() {
             let param = signature.param(index).unwrap_or(Param::Any);
             values.push(self.argument(dot, arg, param)?);

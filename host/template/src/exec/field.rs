@@ -126,8 +126,10 @@ impl<'p> Frame<'_, 'p, '_> {
     fn object_field(&mut self, object: &dyn GoObject, receiver: &Got, access: Access<'_, 'p>) -> Exec<Got> {
         let name = access.name;
         if let Some(signature) = object.method(name) {
-            let args = self.arguments(name, signature, access.dot, access.args, access.piped)?;
+            let mut args = self.arguments(name, signature, access.dot, access.args, access.piped)?;
             let result = object.call(name, self.ctx, &args);
+            args.clear();
+            self.ctx.spare_lists.push(args);
             return result.map(Got::concrete).map_err(|failure| {
                 self.at = access.at;
                 self.call_failed(name, failure)

@@ -10,6 +10,9 @@ use crate::program::{Dialect, ROOT, Set, without_no_value};
 use crate::quote::quote;
 use crate::value::Value;
 
+/// Bytes of a text that is kept for the next include; most includes write less.
+const SPARE_TEXT: usize = 64 << 10;
+
 impl Ctx<'_> {
     /// The text of a template, executed with its own dot and variables.
     ///
@@ -20,13 +23,22 @@ impl Ctx<'_> {
             return self.include_file(name, &data);
         };
         self.enter(&template.name)?;
-        let mut out = Vec::new();
+        let mut out = self.spare_texts.pop().unwrap_or_default();
         let active = self.jinja.enter_go();
         let result = self.execute(&template, data, &mut out);
         self.jinja.leave_go(active);
-        self.leave(&template.name);
+        self.leave();
         result.map_err(|error| FnError::template(error, None))?;
-        self.text(out)
+        self.check_len(out.len())?;
+        let text = match str::from_utf8(&out) {
+            Ok(text) => Value::from(text),
+            Err(_) => Value::from_bytes(out.clone()),
+        };
+        if out.capacity() <= SPARE_TEXT {
+            out.clear();
+            self.spare_texts.push(out);
+        }
+        Ok(text)
     }
 
     /// The text of a Jinja file, by a path from the file that runs or from the top chart.
@@ -47,7 +59,7 @@ impl Ctx<'_> {
         let mut out = Vec::new();
         let result = engine.render(self, &file, data, &mut out);
         self.depth -= 1;
-        self.leave(&file);
+        self.leave();
         result.map_err(|error| FnError::template(error, None))?;
         self.text(out)
     }
@@ -57,7 +69,9 @@ impl Ctx<'_> {
     /// # Errors
     /// When the text is no template or fails.
     pub fn tpl(&mut self, text: &str, data: Value) -> Result<Value, FnError> {
-        if !["{{", "{%", "{#"].iter().any(|mark| text.contains(mark)) {
+        let bytes = text.as_bytes();
+        let opens = |at: usize| matches!(bytes.get(at + 1), Some(b'{' | b'%' | b'#'));
+        if !memchr::memchr_iter(b'{', bytes).any(opens) {
             return self.text(without_no_value(text.to_owned()));
         }
         self.charge(text.len() as u64 / 16)?;
@@ -119,21 +133,19 @@ impl Ctx<'_> {
 
     fn enter(&mut self, name: &Arc<str>) -> Result<(), FnError> {
         let limit = self.run.limits.include_depth;
-        let count = self.included.entry(Arc::clone(name)).or_default();
-        if *count > limit {
+        let count = self.included.iter().filter(|included| *included == name).count();
+        if count > limit {
             return Err(FnError::new(format!(
                 "rendering template has a nested reference name: {name}: unable to execute template \
                  (limit include depth {limit})"
             )));
         }
-        *count += 1;
+        self.included.push(Arc::clone(name));
         Ok(())
     }
 
-    fn leave(&mut self, name: &Arc<str>) {
-        if let Some(count) = self.included.get_mut(name) {
-            *count -= 1;
-        }
+    fn leave(&mut self) {
+        self.included.pop();
     }
 }
 

@@ -218,17 +218,16 @@ fn nindent(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
 
 fn indented(ctx: &Ctx<'_>, args: &[Value], before: &[u8]) -> Result<Vec<u8>> {
     let (spaces, text) = (count(int(args, 0)?)?, bytes(args, 1)?);
-    let lines = 1 + text.iter().filter(|byte| **byte == b'\n').count();
+    let lines = 1 + memchr::memchr_iter(b'\n', text).count();
     let len = lines.saturating_mul(spaces).saturating_add(text.len() + 1);
     ctx.check_len(len)?;
     let mut out = Vec::with_capacity(len);
     out.extend(before);
-    for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
-        if index > 0 {
-            out.push(b'\n');
-        }
+    let mut start = 0;
+    for end in memchr::memchr_iter(b'\n', text).map(|at| at + 1).chain([text.len()]) {
         out.resize(out.len() + spaces, b' ');
-        out.extend(line);
+        out.extend_from_slice(part(text, start, end));
+        start = end;
     }
     Ok(out)
 }
@@ -252,11 +251,7 @@ fn contains(_: &mut Ctx<'_>, args: &[Value]) -> Result {
 
 /// Where a part first stands in a text.
 fn find(text: &[u8], part: &[u8]) -> Option<usize> {
-    match (std::str::from_utf8(text), std::str::from_utf8(part)) {
-        (Ok(text), Ok(part)) => text.find(part),
-        _ if part.is_empty() => Some(0),
-        _ => text.windows(part.len()).position(|window| window == part),
-    }
+    memchr::memmem::find(text, part)
 }
 
 fn has_prefix(_: &mut Ctx<'_>, args: &[Value]) -> Result {

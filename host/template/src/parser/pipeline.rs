@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use super::{Parsed, Parser};
-use crate::ast::{Command, Expr, ExprKind, Pipe, Special, Variable, Word};
+use crate::ast::{Command, Expr, ExprKind, Literal, Pipe, Special, Variable, Word};
 use crate::lexer::{Kind, Token};
 use crate::literal::parse_number;
 use crate::quote::{quote, unquote};
-use crate::value::string_value;
+use crate::value::{Value, string_value};
 
 impl<'s> Parser<'s> {
     pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Parsed<Pipe> {
         let pos = self.peek_solid().pos;
-        let mut pipe = Pipe { pos, assign: false, decl: Vec::new(), commands: Vec::new() };
-        self.declarations(&mut pipe, context)?;
+        let mut decl = Vec::new();
+        let assign = self.declarations(&mut decl, context)?;
+        let start = self.commands.len();
         loop {
             let token = self.take_solid();
             if token.kind == end {
@@ -23,44 +24,47 @@ impl<'s> Parser<'s> {
                 return Err(self.unexpected(&token, context));
             }
             self.back();
-            pipe.commands.push(self.command()?);
+            let command = self.command()?;
+            self.commands.push(command);
         }
+        let commands = self.commands.drain(start..).collect();
+        let pipe = Pipe { pos, assign, decl: decl.into_boxed_slice(), commands };
         self.check_pipeline(&pipe, context)?;
         Ok(pipe)
     }
 
-    fn declarations(&mut self, pipe: &mut Pipe, context: &str) -> Parsed<()> {
+    /// The variables before `=` or `:=`, and whether it is the former.
+    fn declarations(&mut self, decl: &mut Vec<Variable>, context: &str) -> Parsed<bool> {
         loop {
             let start = self.next;
             let token = self.peek_solid();
             if token.kind != Kind::Variable {
                 self.next = start;
-                return Ok(());
+                return Ok(false);
             }
             self.take();
             let next = self.peek_solid();
             match next.kind {
                 Kind::Assign | Kind::Declare => {
                     self.take();
-                    pipe.assign = next.kind == Kind::Assign;
-                    self.declare(pipe, &token);
-                    return Ok(());
+                    self.declare(decl, &token);
+                    return Ok(next.kind == Kind::Assign);
                 }
                 Kind::Char if next.text == "," => {
                     self.take();
-                    self.declare(pipe, &token);
-                    self.check_comma(pipe, context)?;
+                    self.declare(decl, &token);
+                    self.check_comma(decl, context)?;
                 }
                 _ => {
                     self.next = start;
-                    return Ok(());
+                    return Ok(false);
                 }
             }
         }
     }
 
-    fn check_comma(&mut self, pipe: &Pipe, context: &str) -> Parsed<()> {
-        if context != "range" || pipe.decl.len() >= 2 {
+    fn check_comma(&mut self, decl: &[Variable], context: &str) -> Parsed<()> {
+        if context != "range" || decl.len() >= 2 {
             return Err(self.error(format!("too many declarations in {context}")));
         }
         match self.peek_solid().kind {
@@ -69,17 +73,23 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn declare(&mut self, pipe: &mut Pipe, token: &Token<'s>) {
+    fn declare(&mut self, decl: &mut Vec<Variable>, token: &Token<'s>) {
         let variable = self.variable(token);
         self.scope.variables.push(Arc::clone(&variable.name));
-        pipe.decl.push(variable);
+        decl.push(variable);
     }
 
     fn variable(&mut self, token: &Token<'s>) -> Variable {
-        let free = u32::try_from(self.scope.ids.len()).unwrap_or(u32::MAX);
-        let name: Arc<str> = Arc::from(token.text);
-        let id = *self.scope.ids.entry(Arc::clone(&name)).or_insert(free);
-        Variable { name, id, fields: Vec::new() }
+        let ids = &mut self.scope.ids;
+        let (name, id) = match ids.iter().position(|name| **name == *token.text) {
+            Some(id) => (ids.get(id).map(Arc::clone), id),
+            None => {
+                ids.push(self.names.get(token.text));
+                (ids.last().map(Arc::clone), ids.len() - 1)
+            }
+        };
+        let (name, id) = (name.unwrap_or_default(), u32::try_from(id).unwrap_or(u32::MAX));
+        Variable { name, id, fields: Box::default() }
     }
 
     fn check_pipeline(&self, pipe: &Pipe, context: &str) -> Parsed<()> {
@@ -106,13 +116,13 @@ impl<'s> Parser<'s> {
     fn command(&mut self) -> Parsed<Command> {
         let pos = self.peek_solid().pos;
         let mut first = None;
-        let mut args = Vec::new();
+        let start = self.args.len();
         loop {
             self.peek_solid();
             if let Some(operand) = self.operand()? {
                 match first {
                     None => first = Some(operand),
-                    Some(_) => args.push(operand),
+                    Some(_) => self.args.push(operand),
                 }
             }
             let token = self.take();
@@ -127,7 +137,7 @@ impl<'s> Parser<'s> {
             }
         }
         match first {
-            Some(first) => Ok(Command { pos, first, args }),
+            Some(first) => Ok(Command { pos, first, args: self.args.drain(start..).collect() }),
             None => Err(self.error("empty command")),
         }
     }
@@ -141,13 +151,17 @@ impl<'s> Parser<'s> {
         if first.kind != Kind::Field {
             return Ok(Some(expr));
         }
-        let mut fields = Vec::new();
-        while self.peek().kind == Kind::Field {
-            fields.push(field_name(self.take().text));
+        if let ExprKind::Field(own) = &expr.kind {
+            self.fields.extend(own.iter().map(Arc::clone));
         }
+        while self.peek().kind == Kind::Field {
+            let name = self.take().text;
+            self.fields.push(self.names.get(without_dot(name)));
+        }
+        let fields = self.fields.drain(..).collect();
         match &mut expr.kind {
             // As in Go, the position moves to the first field that was added.
-            ExprKind::Field(own) => own.append(&mut fields),
+            ExprKind::Field(own) => *own = fields,
             ExprKind::Variable(variable) => variable.fields = fields,
             ExprKind::Function(_) | ExprKind::Pipe(_) | ExprKind::Chain { .. } => {
                 let kind = ExprKind::Chain { of: Box::new(expr), fields };
@@ -173,27 +187,34 @@ impl<'s> Parser<'s> {
             Kind::Dot => ExprKind::Dot,
             Kind::Nil => ExprKind::Nil,
             Kind::Variable => ExprKind::Variable(self.use_variable(&token)?),
-            Kind::Field => ExprKind::Field(vec![field_name(token.text)]),
+            Kind::Field => ExprKind::Field(Box::new([self.names.get(without_dot(token.text))])),
             Kind::Bool => ExprKind::Bool(token.text == "true"),
             Kind::CharConstant | Kind::Complex | Kind::Number => {
                 let number = parse_number(token.text, token.kind);
-                ExprKind::Number(number.map_err(|message| self.error(message))?)
+                ExprKind::Number(Box::new(number.map_err(|message| self.error(message))?))
             }
             Kind::LeftParen => {
                 let pipe = self.nested(|p| p.pipeline("parenthesized pipeline", Kind::RightParen))?;
                 let (pos, kind) = (pipe.pos, ExprKind::Pipe(Box::new(pipe)));
                 return Ok(Some(Expr { pos, start: pos, kind }));
             }
-            Kind::Str | Kind::RawStr => {
-                let value = unquote(token.text).ok_or_else(|| self.error("invalid syntax"))?;
-                ExprKind::Str { literal: token.text.into(), value: string_value(value) }
-            }
+            Kind::Str | Kind::RawStr => self.text(&token)?,
             _ => {
                 self.back();
                 return Ok(None);
             }
         };
         Ok(Some(Expr { pos: token.pos, start: token.pos, kind }))
+    }
+
+    fn text(&self, token: &Token<'_>) -> Parsed<ExprKind> {
+        let inner = token.text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        if let Some(inner) = inner.filter(|inner| !inner.contains(['\\', '"', '\n'])) {
+            return Ok(ExprKind::Str { literal: Literal::Quoted, value: Value::from(inner) });
+        }
+        let value = unquote(token.text).ok_or_else(|| self.error("invalid syntax"))?;
+        let literal = Literal::Written(token.text.into());
+        Ok(ExprKind::Str { literal, value: string_value(value) })
     }
 
     fn function(&self, token: &Token<'_>) -> Parsed<Word> {
@@ -209,7 +230,7 @@ impl<'s> Parser<'s> {
             "call" => Special::Call,
             _ => Special::None,
         };
-        Ok(Word { entry: *entry, special })
+        Ok(Word { entry, special })
     }
 
     fn use_variable(&mut self, token: &Token<'s>) -> Parsed<Variable> {
@@ -223,8 +244,8 @@ impl<'s> Parser<'s> {
     }
 }
 
-fn field_name(text: &str) -> Arc<str> {
-    Arc::from(text.strip_prefix('.').unwrap_or(text))
+fn without_dot(text: &str) -> &str {
+    text.strip_prefix('.').unwrap_or(text)
 }
 
 fn starts_operand(kind: Kind) -> bool {

@@ -104,8 +104,10 @@ impl Emitter {
             }
             Node::Text(bytes) => {
                 let text = lossy(&bytes);
-                let text = if self.pretty() { text } else { reread(&text)?.into_owned().into() };
-                self.text(&text, indent);
+                match self.pretty() {
+                    true => self.text(&text, indent),
+                    false => self.text(&reread(&text)?, indent),
+                }
             }
             Node::List(items) if items.is_empty() => self.flow("[]"),
             Node::Map(entries) if entries.is_empty() => self.flow("{}"),
@@ -219,7 +221,7 @@ impl Emitter {
 
     fn write(&mut self, text: &str) {
         self.out.push_str(text);
-        self.column += text.chars().count();
+        self.column += if text.is_ascii() { text.len() } else { text.chars().count() };
     }
 
     fn put_break(&mut self, c: char) {
@@ -250,6 +252,12 @@ impl Emitter {
     /// `indent` is `None` where no line may be broken: in a key.
     fn write_plain(&mut self, text: &str, indent: Indent) {
         self.space();
+        if text.is_ascii() && self.column + text.len() <= self.width() {
+            self.out.push_str(text);
+            self.column += text.len();
+            (self.whitespace, self.indention) = (false, false);
+            return;
+        }
         let mut spaces = false;
         let mut chars = text.chars().peekable();
         while let Some(c) = chars.next() {

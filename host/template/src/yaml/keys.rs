@@ -56,6 +56,12 @@ fn merge<K: AsRef<str>, V>(left: Vec<(K, V)>, right: Vec<(K, V)>, order: Order) 
 
 /// Which of two keys comes first.
 fn compare(a: &str, b: &str, order: Order) -> Ordering {
+    // Most keys differ in a letter, or one is the start of the other.
+    match a.bytes().zip(b.bytes()).find(|(x, y)| x != y) {
+        None => return a.len().cmp(&b.len()),
+        Some((x, y)) if x.is_ascii_alphabetic() && y.is_ascii_alphabetic() => return x.cmp(&y),
+        Some(_) => {}
+    }
     let a: Vec<char> = a.chars().collect();
     let b: Vec<char> = b.chars().collect();
     match a.iter().zip(&b).position(|(x, y)| x != y) {

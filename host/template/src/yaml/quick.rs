@@ -22,28 +22,45 @@ const MAX_KEY: usize = 500;
 /// A text that is not in the subset.
 pub(super) struct GivenUp;
 
-type Read<T> = Result<T, GivenUp>;
+pub(super) type Read<T> = Result<T, GivenUp>;
 
-/// The one document of a text; `None` when the other reader has to look at it.
-pub(super) fn read<T: Target>(text: &str, target: &T) -> Option<T::Out> {
+/// The one document of a text, `None` when it has none.
+///
+/// # Errors
+/// When the other reader has to look at it.
+pub(super) fn read<T: Target>(text: &str, target: &T) -> Read<Option<T::Out>> {
     if !is_plain_text(text) {
-        return None;
+        return Err(GivenUp);
     }
-    let mut reader = Reader { text, bytes: text.as_bytes(), at: 0, column: 0, ended: false };
-    reader.document(target).ok()
+    let mut reader = Reader {
+        text,
+        bytes: text.as_bytes(),
+        at: 0,
+        column: 0,
+        ended: false,
+        known_key: (usize::MAX, None),
+        discards: false,
+    };
+    reader.document(target)
 }
 
 /// A text whose characters all stand for themselves, in one document.
 fn is_plain_text(text: &str) -> bool {
-    let ascii = |byte: &u8| matches!(byte, b'\n' | b'\t' | b' '..=b'~');
-    if !text.as_bytes().iter().all(|byte| ascii(byte) || *byte >= 0x80) {
-        return false;
-    }
-    let odd = |c: char| {
-        c >= '\u{7f}'
-            && (c < '\u{a0}' || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'))
+    // Without an early end the compiler looks at many bytes at once.
+    let look = |(odd, high): (bool, bool), byte: &u8| {
+        let control = (*byte < b' ' && *byte != b'\n' && *byte != b'\t') || *byte == 0x7f;
+        (odd | control, high | (*byte >= 0x80))
     };
-    text.is_ascii() || !text.contains(odd)
+    let (odd, high) = text.as_bytes().iter().fold((false, false), look);
+    let strange = |c: char| {
+        matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    };
+    !odd && (!high || !text.contains(strange))
+}
+
+/// Bytes up to the next line break, or the end.
+fn line_len(bytes: &[u8]) -> usize {
+    memchr::memchr(b'\n', bytes).unwrap_or(bytes.len())
 }
 
 /// A place in the text: at the first character of a line's content, or behind a scalar.
@@ -55,18 +72,28 @@ struct Reader<'t> {
     column: usize,
     /// Whether the text has no further content.
     ended: bool,
+    /// The last place a key was looked for, and where its colon is: items ask before mappings do.
+    known_key: (usize, Option<usize>),
+    /// Whether nobody wants what is being read: texts are not put together then.
+    discards: bool,
 }
 
 impl<'t> Reader<'t> {
-    fn document<T: Target>(&mut self, target: &T) -> Read<T::Out> {
+    fn document<T: Target>(&mut self, target: &T) -> Read<Option<T::Out>> {
         self.line()?;
+        if self.ended {
+            return Ok(None);
+        }
         if self.starts_with(b"---") && self.column == 0 {
             self.at += 3;
             self.end_of_line()?;
             self.line()?;
         }
-        let value = self.block(target, 0)?;
-        if self.ended { Ok(value) } else { Err(GivenUp) }
+        let value = match self.byte() {
+            b'[' | b'{' if !self.ended => self.value(target, 0, 0)?,
+            _ => self.block(target, 0)?,
+        };
+        if self.ended { Ok(Some(value)) } else { Err(GivenUp) }
     }
 
     fn byte(&self) -> u8 {
@@ -122,13 +149,11 @@ impl<'t> Reader<'t> {
 
     fn skip_line(&mut self) {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let len = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |len| len + 1);
-        self.at += len;
+        self.at = (self.at + line_len(rest) + 1).min(self.bytes.len());
     }
 
     /// Nothing but a comment may follow on the line.
     fn end_of_line(&mut self) -> Read<()> {
-        let before = self.at;
         self.skip_spaces();
         match self.bytes.get(self.at) {
             None => Ok(()),
@@ -136,7 +161,7 @@ impl<'t> Reader<'t> {
                 self.at += 1;
                 Ok(())
             }
-            Some(b'#') if self.at > before => {
+            Some(b'#') if self.at.checked_sub(1).is_some_and(|before| self.byte_at(before) == b' ') => {
                 self.skip_line();
                 Ok(())
             }
@@ -206,7 +231,9 @@ impl<'t> Reader<'t> {
                 let value = self.entry(target, column, depth)?;
                 target.insert(&mut entries, key, value);
             } else {
+                let discards = std::mem::replace(&mut self.discards, true);
                 self.entry(&Nothing, column, depth)?;
+                self.discards = discards;
             }
         }
         if !self.ended && self.column > column { Err(GivenUp) } else { Ok(target.map(entries)) }
@@ -228,7 +255,14 @@ impl<'t> Reader<'t> {
     }
 
     /// Where the colon of a key is that starts here; `None` when there is no key.
-    fn key_end(&self) -> Read<Option<usize>> {
+    fn key_end(&mut self) -> Read<Option<usize>> {
+        if self.known_key.0 != self.at {
+            self.known_key = (self.at, self.find_key_end()?);
+        }
+        Ok(self.known_key.1)
+    }
+
+    fn find_key_end(&self) -> Read<Option<usize>> {
         let mut at = match self.byte() {
             quote @ (b'"' | b'\'') => match self.quoted_end(quote)? {
                 Some(end) => end,

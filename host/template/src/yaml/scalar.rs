@@ -47,6 +47,9 @@ fn allowed(wanted: Style, analysis: Analysis, simple_key: bool) -> Style {
 ///
 /// `tabs` says whether a block may hold tabs.
 pub(super) fn analyze(text: &str, tabs: bool) -> Analysis {
+    if is_simple(text) {
+        return Analysis { multiline: false, plain: true, single: true, block: true };
+    }
     let document = text.starts_with("---") || text.starts_with("...");
     let mut facts = Facts { indicator: document, ..Facts::default() };
     let mut before = None;
@@ -68,6 +71,12 @@ pub(super) fn analyze(text: &str, tabs: bool) -> Analysis {
         single: !(quoted || facts.break_space),
         block: !(hard || facts.trailing_space),
     }
+}
+
+/// Whether nothing in a text means anything in YAML: so are names, images without a tag, most keys.
+fn is_simple(text: &str) -> bool {
+    let simple = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/');
+    text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric) && text.as_bytes().iter().all(simple)
 }
 
 #[derive(Default)]

@@ -68,19 +68,19 @@ impl Order<'_> {
             return Err(Fault { stage: Stage::Verify, unready: not_pinned(&self.spec.image) });
         }
         match place {
-            Place::Registry => self.from_registry(image, wanted.as_ref()).await,
+            Place::Registry => self.pull(image, wanted.as_ref()).await,
             Place::ConfigMap(_, digest) => {
                 let bytes = self.inputs.component.clone().unwrap_or_default();
-                self.from_bytes(bytes, digest.as_deref(), wanted.as_ref())
+                self.take(bytes, digest.as_deref(), wanted.as_ref())
             }
             Place::File(path, digest) => {
                 let bytes = self.file(path).await.map_err(Fault::at(Stage::Pull))?;
-                self.from_bytes(bytes, digest.as_deref(), wanted.as_ref())
+                self.take(bytes, digest.as_deref(), wanted.as_ref())
             }
         }
     }
 
-    async fn from_registry(&self, image: &str, wanted: Option<&Wanted>) -> Result<Delivered, Fault> {
+    async fn pull(&self, image: &str, wanted: Option<&Wanted>) -> Result<Delivered, Fault> {
         let store = self.ctx.shelf.store.as_ref();
         let may_use_store = self.spec.pull_policy != PullPolicy::Always;
         if let Some(kept) = store.filter(|_| may_use_store).and_then(|store| kept(store, image)) {
@@ -109,7 +109,7 @@ impl Order<'_> {
         Ok(Delivered { plugin, signers })
     }
 
-    fn from_bytes(
+    fn take(
         &self,
         component: Vec<u8>,
         digest: Option<&str>,
@@ -217,11 +217,15 @@ fn verify(plugin: &Bundle, wanted: Option<&Wanted>) -> Result<Vec<Signer>, Verif
 }
 
 fn not_pinned(image: &str) -> Unready {
+    let names = match image.starts_with("oci://") {
+        true => "a tag, and what a tag means may change",
+        false => "no digest, and what is there may change",
+    };
     Unready {
         reason: "NotPinned".to_owned(),
         message: format!(
-            "`{image}` names no digest, and what it means may change; write …@sha256:…, name under spec.verify who \
-             signs it, or run the operator with --allow-unsigned"
+            "`{image}` names {names}; name under spec.verify who signs it, write …@sha256:…, or run the operator with \
+             --allow-unsigned"
         ),
         may_pass: false,
     }

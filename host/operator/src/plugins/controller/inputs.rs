@@ -13,6 +13,9 @@ use pintle_source::keyring::{Keyring, KeyringError};
 use super::{Fault, Stage, place::Place};
 use crate::{error_text::one_line, plugins::Unready};
 
+/// Reads one form of a pull secret.
+type Parse = fn(&[u8]) -> Result<Keyring, KeyringError>;
+
 /// What a Plugin names, as it is now.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Inputs {
@@ -76,7 +79,7 @@ fn secret_keyring(facts: &dyn Facts, secret: &ObjectRef, place: &str) -> Result<
         message: format!("{secret}, named in {place}, {problem}"),
         may_pass: false,
     };
-    let forms: [(&str, fn(&[u8]) -> Result<Keyring, KeyringError>); 2] =
+    let forms: [(&str, Parse); 2] =
         [(".dockerconfigjson", Keyring::parse), (".dockercfg", Keyring::parse_old)];
     for (key, parse) in forms {
         if let Some(bytes) = data(&live, key) {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{GivenUp, Read, Reader, can_start_plain};
+use super::{GivenUp, Read, Reader, can_start_plain, line_len};
 
 impl<'t> Reader<'t> {
     /// A plain scalar within a block at `column`, with the lines that continue it; goes to the next line.
@@ -23,8 +23,10 @@ impl<'t> Reader<'t> {
                 return Err(GivenUp);
             }
             let (line, commented) = self.plain_line()?;
-            fold(text.to_mut(), breaks.count);
-            text.to_mut().push_str(line);
+            if !self.discards {
+                fold(text.to_mut(), breaks.count);
+                text.to_mut().push_str(line);
+            }
             breaks = self.breaks();
             breaks.commented |= commented;
             self.line()?;
@@ -35,21 +37,32 @@ impl<'t> Reader<'t> {
     /// The rest of a line up to a comment, and whether there is one; goes behind the line.
     fn plain_line(&mut self) -> Read<(&'t str, bool)> {
         let start = self.at;
-        let mut end = start;
-        loop {
-            match self.byte_at(end) {
-                b'\n' => break,
-                b'\t' => return Err(GivenUp),
-                b':' if matches!(self.byte_at(end + 1), b' ' | b'\n') => return Err(GivenUp),
-                b'#' if end > start && self.byte_at(end - 1) == b' ' => break,
-                _ => end += 1,
-            }
+        let rest = self.bytes.get(start..).unwrap_or_default();
+        let mut end = start + line_len(rest);
+        let line = self.bytes.get(start..end).unwrap_or_default();
+        // One look over the line finds whether there is anything to look at.
+        if line.iter().fold(false, |odd, byte| odd | matches!(byte, b'\t' | b':' | b'#')) {
+            end = self.plain_end(start)?;
         }
         let commented = self.byte_at(end) == b'#';
         let line = self.text.get(start..end).ok_or(GivenUp)?.trim_end_matches(' ');
         self.at = end;
         self.skip_line();
         Ok((line, commented))
+    }
+
+    /// Where a plain scalar ends on its line: at the break, or at a comment.
+    fn plain_end(&self, start: usize) -> Read<usize> {
+        let mut end = start;
+        loop {
+            match self.byte_at(end) {
+                b'\n' => return Ok(end),
+                b'\t' => return Err(GivenUp),
+                b':' if matches!(self.byte_at(end + 1), b' ' | b'\n') => return Err(GivenUp),
+                b'#' if end > start && self.byte_at(end - 1) == b' ' => return Ok(end),
+                _ => end += 1,
+            }
+        }
     }
 
     /// The empty lines from here, and whether a comment follows them.
@@ -115,7 +128,8 @@ impl<'t> Reader<'t> {
         let kept = out.len() - literal;
         let trimmed = out.trim_end_matches(' ').len().max(kept);
         out.truncate(trimmed);
-        if out.ends_with('\t') {
+        // A tab that an escape wrote is no blank before a break, which would go.
+        if trimmed > kept && out.ends_with('\t') {
             return Err(GivenUp);
         }
         self.at += 1;
@@ -151,10 +165,6 @@ impl<'t> Reader<'t> {
         };
         out.push(c);
         self.at += 2;
-        // What the escape wrote is no blank before a break, which would go.
-        if matches!(self.byte(), b' ' | b'\n') && matches!(c, ' ' | '\t') {
-            return Err(GivenUp);
-        }
         Ok(())
     }
 
@@ -190,10 +200,18 @@ impl<'t> Reader<'t> {
         self.at += 1;
         let indent = match digit {
             0 => self.block_indent(column)?,
-            digit => column + digit,
+            digit => Some(column + digit),
+        };
+        let Some(indent) = indent else {
+            return if chomp == b'+' { Err(GivenUp) } else { Ok(Cow::Borrowed("")) };
         };
         let (mut text, last_breaks) = self.block_lines(indent, literal)?;
-        if chomp != b'-' {
+        if self.discards {
+            return Ok(Cow::Borrowed(""));
+        }
+        // The last line of a text may have no break, and then the scalar has none.
+        let is_cut = self.at == self.bytes.len() && self.bytes.last() != Some(&b'\n');
+        if chomp != b'-' && !is_cut {
             text.push('\n');
         }
         if chomp == b'+' {
@@ -202,8 +220,8 @@ impl<'t> Reader<'t> {
         Ok(Cow::Owned(text))
     }
 
-    /// The column of the first line with content.
-    fn block_indent(&self, column: usize) -> Read<usize> {
+    /// The column of the first line with content; `None` when that is no part of the scalar.
+    fn block_indent(&self, column: usize) -> Read<Option<usize>> {
         let mut at = self.at;
         let mut widest = 0;
         loop {
@@ -214,8 +232,10 @@ impl<'t> Reader<'t> {
             let width = at - start;
             match self.bytes.get(at) {
                 Some(b'\n') => widest = widest.max(width),
+                None if width == 0 => return Ok(None),
                 Some(b'\t') | None => return Err(GivenUp),
-                Some(_) if width > column && width >= widest => return Ok(width),
+                Some(_) if width <= column => return Ok(None),
+                Some(_) if width >= widest => return Ok(Some(width)),
                 Some(_) => return Err(GivenUp),
             }
             at += 1;
@@ -228,6 +248,10 @@ impl<'t> Reader<'t> {
         let mut breaks = self.empty_lines(indent)?;
         let (mut first, mut after_blank) = (true, false);
         while let Some(line) = self.block_line(indent)? {
+            if self.discards {
+                (first, breaks) = (false, self.empty_lines(indent)?);
+                continue;
+            }
             let blank = line.starts_with([' ', '\t']);
             if !first && !literal && !after_blank && !blank {
                 out.push_str(if breaks == 0 { " " } else { "" });
@@ -273,8 +297,8 @@ impl<'t> Reader<'t> {
             return Ok(None);
         }
         let rest = self.bytes.get(content..).unwrap_or_default();
-        let len = rest.iter().position(|byte| *byte == b'\n').ok_or(GivenUp)?;
-        self.at = content + len + 1;
+        let len = line_len(rest);
+        self.at = (content + len + 1).min(self.bytes.len());
         self.text.get(content..content + len).map(Some).ok_or(GivenUp)
     }
 }
