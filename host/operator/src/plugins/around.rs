@@ -8,7 +8,7 @@ use pintle_plan::{
 };
 use pintle_plugin::{
     Call, CallResult, Desired, Export, HookOutcome, Keyed, Ownership, Phase, Plugin, Report, Stepped,
-    transcript::Ask,
+    transcript,
 };
 use serde_json::Value;
 
@@ -181,9 +181,9 @@ impl Function for OnPhase {
     const EXPORT: Export = Export::Hooks;
     type Answer = Stepped;
 
-    fn recorded(&self) -> Option<Ask> {
+    fn recorded(&self) -> Option<transcript::Ask> {
         let (rendered, applied) = (self.rendered.clone(), self.applied.clone());
-        Some(Ask::OnPhase { phase: self.phase, rendered, applied })
+        Some(transcript::Ask::OnPhase { phase: self.phase, rendered, applied })
     }
 
     async fn call(&self, plugin: &Plugin, call: Call) -> CallResult<Stepped> {
@@ -195,8 +195,8 @@ impl Function for Reconcile {
     const EXPORT: Export = Export::Reconciler;
     type Answer = Desired;
 
-    fn recorded(&self) -> Option<Ask> {
-        Some(Ask::Reconcile { applied: self.0.clone() })
+    fn recorded(&self) -> Option<transcript::Ask> {
+        Some(transcript::Ask::Reconcile { applied: self.0.clone() })
     }
 
     async fn call(&self, plugin: &Plugin, call: Call) -> CallResult<Desired> {
@@ -208,8 +208,8 @@ impl Function for Finalize {
     const EXPORT: Export = Export::Reconciler;
     type Answer = Desired;
 
-    fn recorded(&self) -> Option<Ask> {
-        Some(Ask::Finalize { applied: self.0.clone() })
+    fn recorded(&self) -> Option<transcript::Ask> {
+        Some(transcript::Ask::Finalize { applied: self.0.clone() })
     }
 
     async fn call(&self, plugin: &Plugin, call: Call) -> CallResult<Desired> {
