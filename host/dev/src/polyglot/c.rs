@@ -4,7 +4,7 @@ use std::{fs, process::Command};
 
 use wit_bindgen_core::Files;
 
-use super::{BuildError, Language, Project, failed, tools};
+use super::{BuildError, Language, Project, failed, interfaces, tools};
 
 /// The compiler; a wheel that unpacks to 430 MB.
 const COMPILER: &str = "ziglang==0.17.1";
@@ -30,7 +30,7 @@ pub(super) fn build(project: &Project<'_>, progress: &mut dyn FnMut(&str)) -> Re
         .args(["plugin.c", "plugin_component_type.o"].map(|name| bindings.join(name)));
     tools::compile(command, "zig cc")?;
     let module = fs::read(&module).map_err(failed(format!("read {}", module.display())))?;
-    let component = project.staged.component(&module)?;
+    let component = interfaces::component(&module)?;
     fs::write(&project.out, component).map_err(failed(format!("write {}", project.out.display())))
 }
 

@@ -84,22 +84,22 @@ fn wrong(folder: &Path, why: &dyn std::fmt::Display) -> BuildError {
     BuildError::Interfaces { folder: folder.to_owned(), why: format!("{why:#}") }
 }
 
-impl Staged {
-    /// The component of a module that says itself which world it was made for.
-    pub(super) fn component(&self, module: &[u8]) -> Result<Vec<u8>, BuildError> {
-        let adapter = (WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER);
-        // The adapter is only taken where the module asks for WASI.
-        let encoder = ComponentEncoder::default().validate(true).module(module);
-        let encoder = encoder.and_then(|encoder| encoder.adapter(adapter.0, adapter.1));
-        let encoded = encoder.and_then(|mut encoder| encoder.encode());
-        encoded.map_err(|why| BuildError::Component(format!("{why:#}")))
-    }
+/// The component of a module that says itself which world it was made for.
+pub(super) fn component(module: &[u8]) -> Result<Vec<u8>, BuildError> {
+    let adapter = (WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER);
+    // The adapter is only taken where the module asks for WASI.
+    let encoder = ComponentEncoder::default().validate(true).module(module);
+    let encoder = encoder.and_then(|encoder| encoder.adapter(adapter.0, adapter.1));
+    let encoded = encoder.and_then(|mut encoder| encoder.encode());
+    encoded.map_err(|why| BuildError::Component(format!("{why:#}")))
+}
 
+impl Staged {
     /// The component of a module that only has the right imports and exports.
     pub(super) fn component_of_bare(&self, mut module: Vec<u8>) -> Result<Vec<u8>, BuildError> {
         wit_component::embed_component_metadata(&mut module, &self.resolve, self.world, StringEncoding::UTF8)
             .map_err(|why| BuildError::Component(format!("{why:#}")))?;
-        self.component(&module)
+        component(&module)
     }
 }
 
