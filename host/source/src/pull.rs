@@ -149,9 +149,15 @@ impl Session<'_> {
         let referrers = self.referrers(plugin).await?;
         let may_be_one = |one: &&Descriptor| one.artifact_type.is_empty() || is_signature(&one.artifact_type);
         for one in referrers.iter().filter(may_be_one).take(MOST_ATTACHED) {
-            let found = self.whole(&one.digest, None).await?;
-            // A list may name what it likes.
-            attached.extend(found.filter(|found| found.is_about(plugin)));
+            match self.whole(&one.digest, None).await {
+                // A list may name what it likes.
+                Ok(found) => attached.extend(found.filter(|found| found.is_about(plugin))),
+                Err(error) if error.is_transient() || matches!(error, RemoteError::Unauthorized { .. }) => {
+                    return Err(error);
+                }
+                // One that is broken, or too large, must not hide the others.
+                Err(error) => tracing::debug!(digest = one.digest, %error, "a referrer cannot be used"),
+            }
         }
         attached.extend(self.tagged(signature_tag(plugin)).await?);
         Ok(attached)

@@ -108,7 +108,7 @@ fn is_place(place: &str, may_have_path: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+    #![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "tests stop at the first surprise")]
     use super::*;
 
     fn read(text: &str) -> Result<BTreeMap<String, Settings>, SettingsError> {

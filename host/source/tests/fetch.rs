@@ -16,6 +16,8 @@ mod registry;
 mod repository;
 #[path = "fetch/server.rs"]
 mod server;
+#[path = "fetch/signed.rs"]
+mod signed;
 
 use std::{
     fs,

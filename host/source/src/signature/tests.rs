@@ -245,6 +245,27 @@ fn a_missing_or_changed_log_entry_is_named() {
 }
 
 #[test]
+fn a_time_stamp_takes_the_place_of_a_log_where_the_root_has_none() {
+    let sigstore = Sigstore::new();
+    let mut document = sigstore.document();
+    document["tlogs"] = json!([]);
+    let root = |document: &Value| TrustRoot::parse(&document.to_string()).unwrap();
+    let wanted = Wanted { root: Some(root(&document)), ..identities(&sigstore, SUBJECT) };
+    let stamped = Flaws { logged: false, stamped: true, ..Flaws::default() };
+    let signed = sigstore.attest(&plugin(), &stamped);
+    assert_eq!(verify(&with([signed.clone()]), &wanted).unwrap().len(), 1);
+    let timeless = sigstore.attest(&plugin(), &Flaws { stamped: false, ..stamped.clone() });
+    assert_eq!(refused(&with([timeless]), &wanted).0, "LogEntryMissing");
+    let late = sigstore.attest(&plugin(), &Flaws { expired: true, ..stamped.clone() });
+    assert_eq!(refused(&with([late]), &wanted).0, "CertificateExpired");
+    // A root with a log wants the entry as well.
+    assert_eq!(refused(&with([signed.clone()]), &identities(&sigstore, SUBJECT)).0, "LogEntryMissing");
+    document["timestampAuthorities"] = Sigstore::new().document()["timestampAuthorities"].clone();
+    let elsewhere = Wanted { root: Some(root(&document)), ..wanted };
+    assert_eq!(refused(&with([signed]), &elsewhere).0, "SigningTimeMissing");
+}
+
+#[test]
 fn without_a_root_no_identity_counts() {
     let sigstore = Sigstore::new();
     let signed = with([sigstore.attest(&plugin(), &Flaws::default())]);
@@ -279,6 +300,7 @@ fn a_root_that_is_over_or_none_is_refused() {
     assert_eq!(refused(&signed, &wanted).0, "CertificateNotTrusted");
     let mut timeless = sigstore.document();
     timeless["tlogs"] = json!([]);
+    timeless["timestampAuthorities"] = json!([]);
     assert!(matches!(TrustRoot::parse(&timeless.to_string()), Err(RootError::Timeless)));
     assert!(matches!(TrustRoot::parse("{}"), Err(RootError::Document(_) | RootError::Timeless)));
     assert!(TrustRoot::public().is_ok());

@@ -1,4 +1,6 @@
-//! A small Sigstore of our own: an authority, a log, and everything signed by them.
+//! A small Sigstore of our own: an authority, a log, time stamps, and everything signed by them.
+
+mod stamp;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rcgen::{
@@ -11,6 +13,8 @@ use sigstore_verify::{
     crypto::KeyPair,
     types::{DerCertificate, pae},
 };
+
+use stamp::Clock;
 
 use crate::{
     attached::{Attached, Layer},
@@ -30,10 +34,11 @@ pub(super) const ISSUER: &str = "https://token.git.example";
 /// Where certificates say who vouches.
 const ISSUER_EXTENSION: [u64; 9] = [1, 3, 6, 1, 4, 1, 57264, 1, 8];
 
-/// An authority and a log.
+/// An authority, a log, and an authority for time stamps.
 pub(super) struct Sigstore {
     authority: CertifiedIssuer<'static, CertificateKey>,
     log: KeyPair,
+    clock: Clock,
 }
 
 /// What may be wrong with a signature.
@@ -45,6 +50,8 @@ pub(super) struct Flaws {
     pub(super) predicate: &'static str,
     pub(super) expired: bool,
     pub(super) logged: bool,
+    /// It has a time stamp.
+    pub(super) stamped: bool,
     /// Bytes of the entry that were not there when the log signed it.
     pub(super) changed_entry: bool,
 }
@@ -52,7 +59,15 @@ pub(super) struct Flaws {
 impl Default for Flaws {
     fn default() -> Self {
         let (subject, predicate) = (SUBJECT, SIGNED);
-        Self { subject, digest: None, predicate, expired: false, logged: true, changed_entry: false }
+        Self {
+            subject,
+            digest: None,
+            predicate,
+            expired: false,
+            logged: true,
+            stamped: false,
+            changed_entry: false,
+        }
     }
 }
 
@@ -67,7 +82,7 @@ impl Sigstore {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let authority = CertifiedIssuer::self_signed(params, CertificateKey::generate().unwrap()).unwrap();
-        Self { authority, log: KeyPair::generate_ecdsa_p256().unwrap() }
+        Self { authority, log: KeyPair::generate_ecdsa_p256().unwrap(), clock: Clock::new() }
     }
 
     /// The document that says to trust both.
@@ -83,7 +98,10 @@ impl Sigstore {
             "certificateAuthorities": [{"subject": {"organization": "o", "commonName": "c"},
                 "uri": "https://ca.example", "validFor": since,
                 "certChain": {"certificates": [{"rawBytes": BASE64_STANDARD.encode(self.authority.der())}]}}],
-            "ctlogs": [], "timestampAuthorities": [],
+            "ctlogs": [],
+            "timestampAuthorities": [{"subject": {"organization": "o", "commonName": "t"}, "uri": "https://time.example",
+                "validFor": since, "certChain": {"certificates": self.clock.chain.clone().map(
+                    |one| json!({"rawBytes": BASE64_STANDARD.encode(one)}))}}],
         })
     }
 
@@ -97,7 +115,13 @@ impl Sigstore {
         let payload = statement(plugin, flaws);
         let signature = signer.key.sign(&pae(IN_TOTO, &payload)).unwrap().to_base64();
         let entry = self.entry(&dsse_body(&payload, &signature, &signer.certificate.to_pem()), "dsse", flaws);
-        let material = json!({"certificate": {"rawBytes": signer.certificate.to_base64()}});
+        let mut material = json!({"certificate": {"rawBytes": signer.certificate.to_base64()}});
+        if flaws.stamped {
+            let stamp =
+                BASE64_STANDARD.encode(self.clock.stamp(&BASE64_STANDARD.decode(&signature).unwrap()));
+            material["timestampVerificationData"] =
+                json!({"rfc3161Timestamps": [{"signedTimestamp": stamp}]});
+        }
         attached(plugin, material, entry.into_iter().filter(|_| flaws.logged), &payload, &signature)
     }
 
