@@ -28,6 +28,8 @@ mod plugins;
 mod ptemplate;
 #[path = "end_to_end/quiet.rs"]
 mod quiet;
+#[path = "end_to_end/recordings.rs"]
+mod recordings;
 #[path = "end_to_end/rights.rs"]
 mod rights;
 #[path = "end_to_end/scenarios.rs"]

@@ -6,12 +6,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube_core::CustomResourceExt;
 
 use crate::{
-    plugin::Plugin, preflight::PreflightValidation, special_resource::SpecialResource,
-    special_resource_module::SpecialResourceModule, watch::Watch,
+    plugin::Plugin, plugin_policy::PluginPolicy, preflight::PreflightValidation,
+    special_resource::SpecialResource, special_resource_module::SpecialResourceModule, watch::Watch,
 };
 
-/// Every definition the operator serves or accepts, in the order they are to be applied. A PluginPolicy is
-/// not among them before the operator reads it: one that is installed and has no effect would mislead.
+/// Every definition the operator serves or accepts, in the order they are to be applied.
 #[must_use]
 pub fn all() -> Vec<CustomResourceDefinition> {
     let mut definitions = vec![
@@ -19,6 +18,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         SpecialResourceModule::crd(),
         PreflightValidation::crd(),
         Plugin::crd(),
+        PluginPolicy::crd(),
         Watch::crd(),
     ];
     definitions.iter_mut().for_each(drop_defaults);

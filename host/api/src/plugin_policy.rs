@@ -48,6 +48,9 @@ pub struct PolicyMatch {
     /// Who must have signed; at least one signer, unless `unsigned` says that none is needed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signers: Vec<Signer>,
+    /// Keys in PEM whose signatures count, besides those of the signers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub public_keys: Vec<String>,
     /// True to take components that nobody signed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsigned: bool,

@@ -33,8 +33,15 @@ pub struct WatchSpec {
     pub version: String,
     /// The vendor's kind in the singular.
     pub kind: String,
-    /// The chart each object becomes.
+    /// The chart each object becomes; without one a reconciler says what shall be there.
+    #[serde(default, skip_serializing_if = "WatchChart::is_absent")]
     pub chart: WatchChart,
+    /// The plugin that alone says what shall be there for each object, in place of a chart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconciler: Option<WatchPlugin>,
+    /// Plugins called around each release, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<WatchHook>,
     /// Release name as a template over the owner; empty: the owner's name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub release_name: String,
@@ -75,6 +82,30 @@ pub struct WatchSpec {
     pub service_account_name: String,
 }
 
+/// A plugin that is called around the releases of a [`Watch`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WatchHook {
+    /// Name of the Plugin.
+    pub plugin: String,
+    /// Config for this kind, over that of the Plugin.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(schema_with = "free_form")]
+    pub config: Map<String, Value>,
+    /// What becomes of a deletion when the Plugin is not there; absent: it is waited for ten minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion_policy: Option<MissingPolicy>,
+}
+
+/// What becomes of a deletion when a Plugin that is called around it is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum MissingPolicy {
+    /// It waits until the Plugin is there.
+    Block,
+    /// It goes on without.
+    Orphan,
+}
+
 /// A plugin of a [`Watch`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -100,6 +131,14 @@ pub struct WatchChart {
     /// `sha256:…` that the archive must have.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest: String,
+}
+
+impl WatchChart {
+    /// True when no chart is named.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A chart repository for a [`Watch`].

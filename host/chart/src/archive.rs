@@ -6,8 +6,8 @@ use flate2::{Crc, Decompress, FlushDecompress, Status, read::GzDecoder};
 
 /// Bytes of all files of an archive together; Helm's limit.
 pub const MAX_ARCHIVE: u64 = 100 << 20;
-/// Bytes of one file; Helm's limit.
-pub const MAX_FILE: u64 = 5 << 20;
+/// Bytes of one file. Helm has had no limit of its own for one file since 4.3; it had 5 MiB.
+pub const MAX_FILE: u64 = 32 << 20;
 /// Entries of one archive. The largest public charts have 400.
 pub const MAX_ENTRIES: usize = 10_000;
 

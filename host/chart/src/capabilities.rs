@@ -1,5 +1,7 @@
 //! What a cluster can do, as templates see it: `.Capabilities`.
 
+use std::fmt;
+
 use pintle_template::{
     function::{Ctx, FnError, Param, Signature},
     value::{GoObject, Value, as_text, object::Shape, object_value},
@@ -29,9 +31,21 @@ pub struct KubeVersion {
 }
 
 /// A version that Kubernetes itself would not read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("could not parse {0:?} as version")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAVersion(pub String);
+
+impl std::error::Error for NotAVersion {}
+
+impl fmt::Display for NotAVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.0.trim_start();
+        if text.strip_prefix('v').unwrap_or(text).starts_with(|first: char| first.is_ascii_digit()) {
+            write!(f, "illegal version string {:?}", self.0)
+        } else {
+            write!(f, "could not parse {:?} as version", self.0)
+        }
+    }
+}
 
 /// What Helm assumes without a cluster.
 const DEFAULT_API_VERSIONS: [&str; 57] = [

@@ -132,8 +132,8 @@ impl Chart {
         if depth > MAX_DEPTH {
             return Err(ChartError::TooDeep);
         }
-        let text = files.iter().find(|file| file.path == "Chart.yaml").ok_or(ChartError::NoMetadata)?.text();
-        let metadata = Metadata::parse(&text)?;
+        let file = files.iter().find(|file| file.path == "Chart.yaml").ok_or(ChartError::NoMetadata)?;
+        let metadata = Metadata::parse(text_of(file)?)?;
         let mut chart = Self { metadata, ..Self::default() };
         let mut inner: BTreeMap<String, Vec<File>> = BTreeMap::new();
         for file in files {
@@ -155,12 +155,12 @@ impl Chart {
             "Chart.yaml" => {}
             "Chart.lock" => self.lock = Some(read_yaml(&file)?),
             "values.yaml" => {
-                self.values_text = file.text().into_owned();
+                text_of(&file)?.clone_into(&mut self.values_text);
                 self.values = yaml::load_values(&self.values_text).map_err(|source| at(&file, source))?;
             }
             "values.schema.json" => self.schema = Some(Schema::new(file.data)),
             "requirements.yaml" => {
-                self.metadata.add_requirements(&file.text())?;
+                self.metadata.add_requirements(text_of(&file)?)?;
                 self.keep_if_v1(file);
             }
             "requirements.lock" => {
@@ -230,7 +230,11 @@ fn check_sizes(files: &[File]) -> Result<(), archive::Error> {
 }
 
 fn read_yaml(file: &File) -> Result<Value, ChartError> {
-    yaml::load(&file.text()).map_err(|source| at(file, source))
+    yaml::load(text_of(file)?).map_err(|source| at(file, source))
+}
+
+fn text_of(file: &File) -> Result<&str, ChartError> {
+    yaml::text_of(&file.data).map_err(|source| at(file, source))
 }
 
 fn at(file: &File, source: yaml::Error) -> ChartError {

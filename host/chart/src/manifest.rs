@@ -314,7 +314,7 @@ impl DeletePolicy {
 
 fn read(file: &str, line: usize, text: &str, extent: Extent) -> Result<Value, Error> {
     let value = match extent {
-        Extent::Head => yaml::load_head(text),
+        Extent::Head => yaml::load_head(text).and_then(|head| head_shape(&head).map(|()| head)),
         Extent::Whole => yaml::load(text),
     };
     value.map_err(|source| {
@@ -322,6 +322,58 @@ fn read(file: &str, line: usize, text: &str, extent: Extent) -> Result<Value, Er
         let excerpt = text.lines().nth(within - 1).unwrap_or_default().trim().to_owned();
         Error::Yaml { file: file.to_owned(), line: line + within - 1, excerpt, source }
     })
+}
+
+/// Whether a head can be read into the fields that Helm reads, with its words where it cannot. The objects of
+/// [`documents`] are held to more, in words of our own.
+fn head_shape(head: &Value) -> Result<(), yaml::Error> {
+    const METADATA: &str =
+        r#"struct { Name string "json:\"name\""; Annotations map[string]string "json:\"annotations\"" }"#;
+    let wrong = |value: &Value, place: &str| {
+        let message = format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go {place}",
+            go_kind(value)
+        );
+        Err(yaml::Error { line: 0, message })
+    };
+    let is_text = |value: &Value| !value.is_object() && !value.is_array();
+    let fields = match head {
+        Value::Null => return Ok(()),
+        Value::Object(fields) => fields,
+        other => return wrong(other, "value of type util.SimpleHead"),
+    };
+    for key in ["apiVersion", "kind"] {
+        if let Some(value) = fields.get(key).filter(|value| !is_text(value)) {
+            return wrong(value, &format!("struct field SimpleHead.{key} of type string"));
+        }
+    }
+    let metadata = match fields.get("metadata") {
+        None | Some(Value::Null) => return Ok(()),
+        Some(Value::Object(metadata)) => metadata,
+        Some(other) => return wrong(other, &format!("struct field SimpleHead.metadata of type {METADATA}")),
+    };
+    if let Some(name) = metadata.get("name").filter(|name| !is_text(name)) {
+        return wrong(name, "struct field .metadata.name of type string");
+    }
+    match metadata.get("annotations") {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::Object(annotations)) => match annotations.values().find(|value| !is_text(value)) {
+            Some(value) => wrong(value, "struct field .metadata.annotations of type string"),
+            None => Ok(()),
+        },
+        Some(other) => wrong(other, "struct field .metadata.annotations of type map[string]string"),
+    }
+}
+
+fn go_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
 }
 
 fn document(piece: &Piece<'_>, text: &Arc<str>, value: Value) -> Result<Document, Error> {

@@ -135,6 +135,8 @@ pub enum Error {
         field: String,
         /// What is wrong with it and what it should be.
         problem: String,
+        /// What Helm says of it.
+        helms: Box<str>,
     },
 }
 
@@ -174,22 +176,28 @@ impl Metadata {
     fn check(&mut self, source: &Text<'_>) -> Result<(), Error> {
         self.sanitise();
         if !matches!(self.api_version.as_str(), "v1" | "v2" | "v3") {
-            return Err(source.field("apiVersion", "must be v1, v2 or v3"));
+            return Err(source.field("apiVersion", "must be v1, v2 or v3", "unsupported chart version"));
         }
         if self.name.is_empty() {
-            return Err(source.field("name", "is missing: give the chart a name"));
+            return Err(source.field("name", "is missing: give the chart a name", &required("name")));
         }
         if self.name.contains('/') || matches!(self.name.as_str(), "." | "..") {
-            return Err(source.field("name", "must not be a path"));
+            let said = if self.name.contains('/') { "invalid" } else { "not allowed" };
+            let said = format!("validation: chart.metadata.name {:?} is {said}", self.name);
+            return Err(source.field("name", "must not be a path", &said));
         }
         if self.version.is_empty() {
-            return Err(source.field("version", "is missing: give the chart a version such as 0.1.0"));
+            let problem = "is missing: give the chart a version such as 0.1.0";
+            return Err(source.field("version", problem, &required("version")));
         }
         if let Err(error) = semver::Version::parse(&self.version) {
-            return Err(source.field("version", &format!("{:?} is no version ({error})", self.version)));
+            let problem = format!("{:?} is no version ({error})", self.version);
+            let said = format!("validation: chart.metadata.version {:?} is invalid", self.version);
+            return Err(source.field("version", &problem, &said));
         }
         if !matches!(self.kind.as_str(), "" | "application" | "library") {
-            return Err(source.field("type", "must be application or library"));
+            let said = "validation: chart.metadata.type must be application or library";
+            return Err(source.field("type", "must be application or library", said));
         }
         self.check_dependencies(source)
     }
@@ -200,12 +208,15 @@ impl Metadata {
             let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
             if !dependency.alias.chars().all(plain) {
                 let problem = format!("alias {:?} may have letters, digits, - and _", dependency.alias);
-                return Err(source.field("dependencies", &problem));
+                let name = &dependency.name;
+                let said = format!("validation: dependency {name:?} has disallowed characters in the alias");
+                return Err(source.field("dependencies", &problem, &said));
             }
             let name = if dependency.alias.is_empty() { &dependency.name } else { &dependency.alias };
             if !seen.insert(name) {
                 let problem = format!("more than one is named {name:?}: give one an alias");
-                return Err(source.field("dependencies", &problem));
+                let said = format!("validation: more than one dependency with name or alias {name:?}");
+                return Err(source.field("dependencies", &problem, &said));
             }
         }
         Ok(())
@@ -255,24 +266,29 @@ impl Text<'_> {
         let map = match value {
             Value::Object(map) => map,
             Value::Null => Map::new(),
-            _ => return Err(self.field("", "the file must be a mapping")),
+            other => {
+                let said = unmarshal(&other, "value of type chart.Metadata");
+                return Err(self.field("", "the file must be a mapping", &said));
+            }
         };
         // One field at a time: what serde says of the whole does not name the field.
         for (key, value) in &map {
             let alone = Map::from_iter([(key.clone(), value.clone())]);
             if let Err(error) = serde_json::from_value::<Metadata>(Value::Object(alone)) {
-                return Err(self.field(key, &error.to_string()));
+                return Err(self.field(key, &error.to_string(), &misread(key, value)));
             }
         }
-        serde_json::from_value(Value::Object(map)).map_err(|error| self.field("", &error.to_string()))
+        let read = serde_json::from_value(Value::Object(map));
+        read.map_err(|error| self.field("", &error.to_string(), &error.to_string()))
     }
 
-    fn field(&self, field: &str, problem: &str) -> Error {
+    fn field(&self, field: &str, problem: &str, helms: &str) -> Error {
         Error::Field {
             file: self.file.to_owned(),
             line: self.line_of(field),
             field: field.to_owned(),
             problem: problem.to_owned(),
+            helms: helms.into(),
         }
     }
 
@@ -283,6 +299,42 @@ impl Text<'_> {
         };
         self.text.lines().position(is_key).map_or(1, |at| at + 1)
     }
+}
+
+fn required(field: &str) -> String {
+    format!("validation: chart.metadata.{field} is required")
+}
+
+/// What Helm says of a field that holds something else than it must.
+fn misread(key: &str, value: &Value) -> String {
+    let has_null = |value: &Value| value.as_array().is_some_and(|items| items.iter().any(Value::is_null));
+    let ty = match key {
+        "maintainers" | "dependencies" if has_null(value) => {
+            return format!("validation: {key} must not contain empty or null nodes");
+        }
+        "maintainers" => "[]*v2.Maintainer",
+        "dependencies" => "[]*v2.Dependency",
+        "sources" | "keywords" => "[]string",
+        "annotations" => "map[string]string",
+        "deprecated" => "bool",
+        _ => "string",
+    };
+    unmarshal(value, &format!("struct field Metadata.{key} of type {ty}"))
+}
+
+fn unmarshal(value: &Value, place: &str) -> String {
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    format!(
+        "cannot load Chart.yaml: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go \
+         {place}"
+    )
 }
 
 fn sanitise(text: &mut String) {

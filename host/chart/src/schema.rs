@@ -24,8 +24,19 @@ pub struct Schema {
 /// Values that schemas refuse. `Display` is Helm's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaError {
-    /// Each chart with what it refuses, parents first.
-    pub charts: Vec<(String, Vec<Violation>)>,
+    /// Each chart that refuses something, parents first.
+    pub charts: Vec<RefusedChart>,
+}
+
+/// What one chart refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedChart {
+    /// Its name.
+    pub name: String,
+    /// The names on the way to it from the chart that is installed; empty for that one.
+    pub path: Vec<String>,
+    /// What it refuses.
+    pub violations: Vec<Violation>,
 }
 
 /// One thing that a schema refuses, or why the schema itself cannot be used.
@@ -37,6 +48,8 @@ pub struct Violation {
     pub problem: String,
     /// What led to it, where it has alternatives.
     pub causes: Vec<Violation>,
+    /// Whether it only holds its causes together.
+    pub is_group: bool,
 }
 
 impl std::error::Error for SchemaError {}
@@ -44,15 +57,19 @@ impl std::error::Error for SchemaError {}
 impl fmt::Display for SchemaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "values don't meet the specifications of the schema(s) in the following chart(s):")?;
-        for (chart, violations) in &self.charts {
-            writeln!(f, "{chart}:")?;
-            violations.iter().try_for_each(|violation| violation.write(f, 0))?;
+        for chart in &self.charts {
+            writeln!(f, "{}:", chart.name)?;
+            chart.violations.iter().try_for_each(|violation| violation.write(f, 0))?;
         }
         Ok(())
     }
 }
 
 impl Violation {
+    fn new(at: String, problem: String, causes: Vec<Violation>) -> Self {
+        Self { at, problem, causes, is_group: false }
+    }
+
     fn write(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
         writeln!(f, "{:indent$}- at '{}': {}", "", self.at, self.problem, indent = depth * 2)?;
         self.causes.iter().try_for_each(|cause| cause.write(f, depth + 1))
@@ -65,20 +82,20 @@ impl Violation {
 /// With all that is refused, of all charts.
 pub(crate) fn check(node: &Node, values: &Values) -> Result<(), SchemaError> {
     let mut charts = Vec::new();
-    collect(node, values, &mut charts);
+    collect(node, values, &[], &mut charts);
     if charts.is_empty() { Ok(()) } else { Err(SchemaError { charts }) }
 }
 
-fn collect(node: &Node, values: &Values, charts: &mut Vec<(String, Vec<Violation>)>) {
+fn collect(node: &Node, values: &Values, path: &[String], charts: &mut Vec<RefusedChart>) {
     if let Some(schema) = &node.chart.schema {
-        let found = schema.violations(values);
-        if !found.is_empty() {
-            charts.push((node.name.clone(), found));
+        let violations = schema.violations(values);
+        if !violations.is_empty() {
+            charts.push(RefusedChart { name: node.name.clone(), path: path.to_vec(), violations });
         }
     }
     for child in &node.children {
         if let Some(Value::Object(inner)) = values.get(&child.name) {
-            collect(child, inner, charts);
+            collect(child, inner, &[path, std::slice::from_ref(&child.name)].concat(), charts);
         }
     }
 }
@@ -105,11 +122,11 @@ impl Schema {
                     return Vec::new();
                 }
                 let errors: Vec<_> = validator.iter_errors(&values).collect();
-                merged(&errors)
+                grouped(merged(&errors))
             }
             Err(problem) => {
                 let problem = format!("values.schema.json: {problem}");
-                vec![Violation { at: String::new(), problem, causes: Vec::new() }]
+                vec![Violation::new(String::new(), problem, Vec::new())]
             }
         }
     }
@@ -131,27 +148,82 @@ pub fn violations_of(schema: &Value, json: &Value) -> Result<Vec<Violation>, Str
     Ok(merged(&errors))
 }
 
+/// What is wrong at one place below the root, under one line where it is more than one thing.
+fn grouped(violations: Vec<Violation>) -> Vec<Violation> {
+    let mut groups: Vec<Violation> = Vec::new();
+    for violation in violations {
+        let first = groups.iter_mut().find(|known| known.at == violation.at && !violation.at.is_empty());
+        match first {
+            None => groups.push(violation),
+            Some(group) if group.is_group => group.causes.push(violation),
+            Some(first) => {
+                let group = Violation {
+                    is_group: true,
+                    ..Violation::new(violation.at.clone(), "validation failed".to_owned(), Vec::new())
+                };
+                let first = std::mem::replace(first, group);
+                if let Some(group) = groups.iter_mut().find(|known| known.is_group && known.at == first.at) {
+                    group.causes.extend([first, violation]);
+                }
+            }
+        }
+    }
+    groups
+}
+
 /// The violations, properties that miss at one place in one line.
 fn merged(errors: &[ValidationError<'_>]) -> Vec<Violation> {
     let mut violations: Vec<Violation> = Vec::new();
-    let mut missing: Vec<(String, Vec<String>)> = Vec::new();
+    let mut missing: Vec<(String, String, Vec<String>)> = Vec::new();
+    let stopped = errors.iter().filter(|error| stops(error)).map(|error| (place(error), stop_rank(error)));
+    let stopped: Vec<_> = stopped.collect();
     for error in errors {
+        let (place, rank) = (place(error), stop_rank(error));
+        if stopped.iter().any(|(known, first)| *known == place && *first < rank) {
+            continue;
+        }
         let at = error.instance_path().to_string();
         if let ValidationErrorKind::Required { property } = error.kind() {
             let name = property.as_str().map_or_else(|| property.to_string(), str::to_owned);
-            match missing.iter_mut().find(|(place, _)| *place == at) {
-                Some((_, names)) => names.push(name),
-                None => missing.push((at, vec![name])),
+            let keyword = error.schema_path().to_string();
+            match missing.iter_mut().find(|(place, by, _)| *place == at && *by == keyword) {
+                Some((_, _, names)) => names.push(name),
+                None => missing.push((at, keyword, vec![name])),
             }
         } else {
-            violations.push(Violation { at, problem: problem(error), causes: causes(error) });
+            violations.push(Violation::new(at, problem(error), causes(error)));
         }
     }
-    let missing = missing.into_iter().map(|(at, names)| {
+    let missing = missing.into_iter().map(|(at, by, names)| {
         let noun = if names.len() == 1 { "property" } else { "properties" };
-        Violation { at, problem: format!("missing {noun} {}", quoted(&names)), causes: Vec::new() }
+        let problem = match by.rsplit_once("/dependentRequired/") {
+            Some((_, property)) => format!("properties {} required, if '{property}' exists", quoted(&names)),
+            None => format!("missing {noun} {}", quoted(&names)),
+        };
+        Violation::new(at, problem, Vec::new())
     });
     missing.chain(violations).collect()
+}
+
+/// The value and the schema an error is about.
+fn place(error: &ValidationError<'_>) -> (String, String) {
+    let schema = error.schema_path().to_string();
+    let parent = schema.rsplit_once('/').map_or("", |(parent, _)| parent).to_owned();
+    (error.instance_path().to_string(), parent)
+}
+
+/// Where a value has another type than its schema wants, or is not the one it wants, Helm looks no further.
+fn stops(error: &ValidationError<'_>) -> bool {
+    stop_rank(error) < 3
+}
+
+fn stop_rank(error: &ValidationError<'_>) -> u8 {
+    match error.kind() {
+        ValidationErrorKind::Type { .. } => 0,
+        ValidationErrorKind::Constant { .. } => 1,
+        ValidationErrorKind::Enum { .. } => 2,
+        _ => 3,
+    }
 }
 
 fn causes(error: &ValidationError<'_>) -> Vec<Violation> {
@@ -167,8 +239,6 @@ fn causes(error: &ValidationError<'_>) -> Vec<Violation> {
 /// The sentence Helm has for it, where it has one of its own.
 fn problem(error: &ValidationError<'_>) -> String {
     let got = error.instance();
-    let size =
-        got.as_array().map(Vec::len).or_else(|| got.as_object().map(serde_json::Map::len)).unwrap_or(0);
     let length = got.as_str().map_or(0, |text| text.chars().count());
     match error.kind() {
         ValidationErrorKind::Type { kind } => format!("got {}, want {}", type_of(got), wanted(kind)),
@@ -182,6 +252,22 @@ fn problem(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::Constant { expected_value } => {
             format!("value must be {}", shown(expected_value))
         }
+        ValidationErrorKind::MinLength { limit } => format!("minLength: got {length}, want {limit}"),
+        ValidationErrorKind::MaxLength { limit } => format!("maxLength: got {length}, want {limit}"),
+        ValidationErrorKind::Pattern { pattern } => {
+            format!("{} does not match pattern '{pattern}'", shown(got))
+        }
+        ValidationErrorKind::FalseSchema => "false schema".to_owned(),
+        _ => size_problem(error).or_else(|| choice_problem(error)).unwrap_or_else(|| error.to_string()),
+    }
+}
+
+/// What is wrong with a number, or with how many there are.
+fn size_problem(error: &ValidationError<'_>) -> Option<String> {
+    let got = error.instance();
+    let size =
+        got.as_array().map(Vec::len).or_else(|| got.as_object().map(serde_json::Map::len)).unwrap_or(0);
+    Some(match error.kind() {
         ValidationErrorKind::Minimum { limit } => format!("minimum: got {got}, want {limit}"),
         ValidationErrorKind::Maximum { limit } => format!("maximum: got {got}, want {limit}"),
         ValidationErrorKind::ExclusiveMinimum { limit } => {
@@ -190,21 +276,43 @@ fn problem(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::ExclusiveMaximum { limit } => {
             format!("exclusiveMaximum: got {got}, want {limit}")
         }
-        ValidationErrorKind::MinLength { limit } => format!("minLength: got {length}, want {limit}"),
-        ValidationErrorKind::MaxLength { limit } => format!("maxLength: got {length}, want {limit}"),
+        ValidationErrorKind::MultipleOf { multiple_of } => {
+            format!("multipleOf: got {got}, want {multiple_of}")
+        }
         ValidationErrorKind::MinItems { limit } => format!("minItems: got {size}, want {limit}"),
         ValidationErrorKind::MaxItems { limit } => format!("maxItems: got {size}, want {limit}"),
         ValidationErrorKind::MinProperties { limit } => format!("minProperties: got {size}, want {limit}"),
         ValidationErrorKind::MaxProperties { limit } => format!("maxProperties: got {size}, want {limit}"),
-        ValidationErrorKind::Pattern { pattern } => {
-            format!("{} does not match pattern '{pattern}'", shown(got))
+        ValidationErrorKind::UniqueItems => {
+            let (one, other) = equal_items(got.as_array()?)?;
+            format!("items at {one} and {other} are equal")
         }
-        ValidationErrorKind::AnyOf { .. } => "anyOf failed".to_owned(),
-        ValidationErrorKind::OneOfNotValid { .. } => "oneOf failed, none matched".to_owned(),
-        ValidationErrorKind::Not { .. } => "not failed".to_owned(),
-        ValidationErrorKind::FalseSchema => "false schema".to_owned(),
-        _ => error.to_string(),
-    }
+        _ => return None,
+    })
+}
+
+/// What is wrong where a schema has alternatives.
+fn choice_problem(error: &ValidationError<'_>) -> Option<String> {
+    Some(match error.kind() {
+        ValidationErrorKind::AnyOf { .. } => "'anyOf' failed".to_owned(),
+        ValidationErrorKind::OneOfNotValid { .. } => "'oneOf' failed, none matched".to_owned(),
+        ValidationErrorKind::OneOfMultipleValid { context } => {
+            let mut fit = context.iter().enumerate().filter(|(_, errors)| errors.is_empty());
+            let (one, other) = (fit.next()?.0, fit.next()?.0);
+            format!("'oneOf' failed, subschemas {one}, {other} matched")
+        }
+        ValidationErrorKind::Not { .. } => "'not' failed".to_owned(),
+        ValidationErrorKind::Contains => "no items match contains schema".to_owned(),
+        _ => return None,
+    })
+}
+
+fn equal_items(items: &[Value]) -> Option<(usize, usize)> {
+    let equal = |(at, item): (usize, &Value)| {
+        let before = items.get(..at)?.iter().position(|known| known == item)?;
+        Some((before, at))
+    };
+    items.iter().enumerate().find_map(equal)
 }
 
 fn wanted(kind: &TypeKind) -> String {
@@ -293,7 +401,7 @@ mod tests {
             (
                 r#"{"properties": {"x": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}"#,
                 "x: 1",
-                "- at '/x': anyOf failed\n  - at '/x': got number, want string\n  - at '/x': got number, want null\n",
+                "- at '/x': 'anyOf' failed\n  - at '/x': got number, want string\n  - at '/x': got number, want null\n",
             ),
         ] {
             let expected = format!("{HEAD}c:\n{says}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pintle_api::names;
 use pintle_template::value::{
-    Entries, Map as GoMap, MapType, Value, int64, invalid, list_value, map_value, nil, typed_map,
+    Entries, Map as GoMap, MapType, Value, int64, invalid, list_value, map_value, nil, nil_map, typed_map,
 };
 use serde_json::{Number, Value as Json};
 
@@ -184,6 +184,10 @@ fn metadata_value(metadata: &Metadata, is_root: bool) -> Value {
     let text = |text: &String| Value::from(text.as_str());
     let texts = |texts: &[String]| list_value(texts.iter().map(text).collect());
     let annotations = metadata.annotations.iter().map(|(key, value)| (Arc::from(key.as_str()), text(value)));
+    let annotations = match metadata.annotations.is_empty() {
+        true => nil_map(MapType::Strings),
+        false => typed_map(annotations.collect(), MapType::Strings),
+    };
     record([
         ("Name", text(&metadata.name)),
         ("Home", text(&metadata.home)),
@@ -198,7 +202,7 @@ fn metadata_value(metadata: &Metadata, is_root: bool) -> Value {
         ("Tags", text(&metadata.tags)),
         ("AppVersion", text(&metadata.app_version)),
         ("Deprecated", Value::from(metadata.deprecated)),
-        ("Annotations", typed_map(annotations.collect(), MapType::Strings)),
+        ("Annotations", annotations),
         ("KubeVersion", text(&metadata.kube_version)),
         ("Dependencies", list_value(metadata.dependencies.iter().map(dependency_value).collect())),
         ("Type", text(&metadata.kind)),

@@ -36,6 +36,8 @@ pub enum Error {
         name: String,
         /// What is there.
         found: String,
+        /// It itself.
+        value: Box<Value>,
     },
     /// `overrideValues` with a path that runs into a scalar.
     #[error("cannot set {path:?}: {at:?} is no mapping")]
@@ -167,6 +169,7 @@ impl Coalesce<'_> {
                     return Err(Error::NotATable {
                         name: join(&own, &child.name),
                         found: kind(&other).to_owned(),
+                        value: Box::new(other),
                     });
                 }
             };

@@ -13,6 +13,23 @@ pub struct Error {
     pub message: String,
 }
 
+/// The text of bytes, or what Helm's reader says where they are none.
+///
+/// # Errors
+/// When they are not UTF-8.
+pub fn text_of(bytes: &[u8]) -> Result<&str, Error> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let problem = match bytes.get(error.valid_up_to()) {
+            // A line end is put behind the text before Helm reads it.
+            Some(0xc2..=0xf4) => "invalid trailing UTF-8 octet",
+            _ => "invalid leading UTF-8 octet",
+        };
+        let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
+        Error { line, message: format!("error converting YAML to JSON: yaml: {problem}") }
+    })
+}
+
 /// The first document, numbers kept as they are written: for manifests and metadata.
 pub(crate) fn load(text: &str) -> Result<Value, Error> {
     yaml::load_json(text).map_err(Error::from)
@@ -30,14 +47,30 @@ pub(crate) fn load_values(text: &str) -> Result<Map<String, Value>, Error> {
         match document {
             Value::Null => {}
             Value::Object(map) => merge(&mut values, map),
-            _ => {
+            other => {
                 let line = usize::try_from(line).unwrap_or(0);
-                return Err(Error { line, message: "a values file is a mapping".to_owned() });
+                return Err(Error { line, message: no_mapping(&other) });
             }
         }
     }
     values.values_mut().for_each(make_floats);
     Ok(values)
+}
+
+/// Helm's words for a values file that is no mapping.
+fn no_mapping(value: &Value) -> String {
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    format!(
+        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go value of type \
+         map[string]interface {{}}"
+    )
 }
 
 /// Helm's MergeMaps: mappings into each other, all else replaced, nulls too.
@@ -117,7 +150,7 @@ mod tests {
         assert!(values["a"]["x"].is_f64());
         assert_eq!(integers(&Value::Object(values)), json!({"a": {"x": 1, "k": null, "z": 16}, "l": [2]}));
         assert_eq!(load_values("").unwrap(), Map::new());
-        assert_eq!(load_values("a: 1\n---\n- x\n").unwrap_err().message, "a values file is a mapping");
+        assert_eq!(load_values("a: 1\n---\n- x\n").unwrap_err().line, 3);
     }
 
     #[test]

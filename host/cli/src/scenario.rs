@@ -30,12 +30,13 @@ pub const ACCOUNT: &str = "pintle";
 const SERVED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What `kubectl apply -k deploy/base` applies, without the Deployment: here the operator is a process.
-const DEPLOY: [&str; 6] = [
+const DEPLOY: [&str; 7] = [
     include_str!("../../../deploy/base/namespace.yaml"),
     include_str!("../../../deploy/base/crds.yaml"),
     include_str!("../../../deploy/base/rbac.yaml"),
     include_str!("../../../deploy/base/rbac-simple-kmod.yaml"),
     include_str!("../../../deploy/base/rbac-memcached.yaml"),
+    include_str!("../../../deploy/base/rbac-memcached-backup.yaml"),
     include_str!("../../../deploy/base/rbac-ptemplate.yaml"),
 ];
 /// The example's objects, as the README has them.

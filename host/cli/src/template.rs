@@ -99,7 +99,7 @@ pub(crate) fn print(args: &Args) -> Result<String, Failure> {
     let capabilities = capabilities(args)?;
     let (name, place) = name_and_chart(args)?;
     let mut chart = chart::locate(&args.chart, &place)?;
-    let values = values::read(&args.values)?;
+    let (values, origins) = values::read(&args.values)?;
     chart::check(&chart)?;
     check_name(&name)?;
     if args.skip_schema_validation {
@@ -112,15 +112,16 @@ pub(crate) fn print(args: &Args) -> Result<String, Failure> {
         revision: 1,
         is_upgrade: args.is_upgrade,
     };
+    let failed = |error| Failure::of_render(error, compiled.chart(), &origins);
     let printed = if args.validate || args.dry_run == DryRun::Server {
         let cluster = cluster::Cluster::connect(args.kubeconfig.as_deref(), args.kube_context.as_deref())?;
         let capabilities = cluster.capabilities()?;
         let input = input(&release, &values, &capabilities, &cluster);
-        let printed = compiled.print(&input)?;
+        let printed = compiled.print(&input).map_err(failed)?;
         cluster.check(&compiled.render(&input)?, &release)?;
         printed
     } else {
-        compiled.print(&input(&release, &values, &capabilities, &NoCluster))?
+        compiled.print(&input(&release, &values, &capabilities, &NoCluster)).map_err(failed)?
     };
     output::text(&args.output, &compiled, &values, &release.name, &printed)
 }

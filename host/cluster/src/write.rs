@@ -4,6 +4,7 @@ mod adopt;
 mod classify;
 mod error;
 mod event;
+mod evict;
 mod finalizer;
 pub(crate) mod record;
 mod status;

@@ -1,13 +1,15 @@
 //! Apply: does what a plan says. The only step that changes the cluster, besides the report.
 
+mod act;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use futures::{StreamExt as _, future::join_all, stream};
 use pintle_api::{Answer, Facts as _, Object, ObjectRef, Record, names};
-use pintle_cluster::{ApiError, Applied, Cause as ApiCause, Delete as DeleteHow, Expect};
+use pintle_cluster::{ApiError, Applied, Cause as ApiCause, Delete as DeleteHow, Expect, NoteKind};
 use pintle_plan::{
-    Answers, Apply, ApplyMode, CallAnswer, Cause, Delete, Known, Memory, Refusal, Step, fields_mark,
-    rendered_mark,
+    Act, Answers, Apply, ApplyMode, CallAnswer, Cause, Delete, Known, Memory, Part, Refusal, Step,
+    fields_mark, rendered_mark,
 };
 
 use crate::{
@@ -18,6 +20,7 @@ use crate::{
         question::{Answered, NoAnswer, Question, Reply},
         said::Said,
     },
+    report,
 };
 
 /// Applies of one rank that run at once.
@@ -43,7 +46,8 @@ pub(crate) struct Progress {
 /// Does the steps: the namespace alone, then questions, applies by rank, labels, deletes. A step that
 /// fails is an answer; the plan that follows says what it means.
 pub(crate) async fn run(ctx: &Context, caller: &Caller<'_>, steps: Vec<Step>, progress: &mut Progress) {
-    let (mut applies, mut calls, mut others): (Vec<Apply>, Vec<_>, Vec<_>) = Default::default();
+    let (mut applies, mut calls, mut asks, mut others): (Vec<Apply>, Vec<_>, Vec<_>, Vec<_>) =
+        Default::default();
     for step in steps {
         match step {
             Step::CreateNamespace(object) => {
@@ -52,6 +56,7 @@ pub(crate) async fn run(ctx: &Context, caller: &Caller<'_>, steps: Vec<Step>, pr
             }
             Step::Apply(apply) => applies.push(apply),
             Step::Call(call) => calls.push(call),
+            Step::Ask(ask) => asks.push(ask),
             other => others.push(other),
         }
     }
@@ -62,6 +67,11 @@ pub(crate) async fn run(ctx: &Context, caller: &Caller<'_>, steps: Vec<Step>, pr
             Err(NoAnswer { verdict, recheck, .. }) => CallAnswer { verdict, recheck },
         };
         progress.answers.calls.insert(question.key, answer);
+    }
+    let heard = join_all(asks.iter().map(|ask| caller.ask_around(ask))).await;
+    for (ask, heard) in asks.into_iter().zip(heard) {
+        progress.hear(ctx, &heard.question, &heard.reply);
+        progress.answers.told.insert(ask.key, heard.told);
     }
     apply_by_rank(ctx, applies, progress).await;
     for step in others {
@@ -75,7 +85,19 @@ pub(crate) async fn run(ctx: &Context, caller: &Caller<'_>, steps: Vec<Step>, pr
                 progress.note(&target, outcome);
             }
             Step::Delete(step) => delete(ctx, caller, &step, progress).await,
-            Step::CreateNamespace(_) | Step::Apply(_) | Step::Call(_) => {}
+            Step::Part(part) => {
+                let outcome = set_part(ctx, &part).await;
+                progress.note_part(part, outcome);
+            }
+            Step::Act(act) => {
+                let outcome = act::run(ctx, &act).await;
+                progress.note_act(act, outcome);
+            }
+            Step::Tell(tell) => {
+                let kind = if tell.is_warning { NoteKind::Warning } else { NoteKind::Normal };
+                report::note(ctx, &caller.owner, kind, tell.reason, &tell.message).await;
+            }
+            Step::CreateNamespace(_) | Step::Apply(_) | Step::Call(_) | Step::Ask(_) => {}
         }
     }
 }
@@ -136,6 +158,17 @@ async fn label(
     ctx.writer.apply(&share, &how).await.map(drop)
 }
 
+/// Sets fields of an object that others own, with a manager of the release and the plugin. The object is named
+/// with its uid, so that an apply never makes one.
+async fn set_part(ctx: &Context, part: &Part) -> Result<Applied, ApiError> {
+    let how = pintle_cluster::Apply {
+        force: true,
+        expect: Expect::Uid(part.uid.clone()),
+        manager: Some(part.manager.clone()),
+    };
+    ctx.writer.apply(&part.object, &how).await
+}
+
 /// Takes the finalizer of hooks off an object, whoever may have deleted it meanwhile.
 async fn release(ctx: &Context, target: &ObjectRef) -> Result<(), ApiError> {
     let Answer::Found(live) = ctx.caches.get(target) else { return Ok(()) };
@@ -147,6 +180,7 @@ async fn delete(ctx: &Context, caller: &Caller<'_>, step: &Delete, progress: &mu
     let outcome = ctx.writer.delete(&step.target, &how).await.map(drop);
     if outcome.is_ok() {
         tracing::info!(owner = %caller.owner.reference(), object = %step.target, reason = step.reason, "deleted");
+        progress.answers.written.remove(&step.target);
     }
     progress.note(&step.target, outcome);
 }
@@ -195,10 +229,43 @@ impl Progress {
                         fields: fields_mark(&applied.object),
                     });
                 }
+                if !step.is_inventory {
+                    let key = (target.clone(), String::new());
+                    self.answers.applied.insert(key, rendered_mark(&step.object));
+                }
                 self.answers.written.insert(target, Arc::clone(&applied.object));
             }
             Err(err) => self.refuse(&target, &err),
         }
+    }
+
+    fn note_part(&mut self, part: Part, outcome: Result<Applied, ApiError>) {
+        self.writes += 1;
+        let target = part.object.reference();
+        match outcome {
+            Ok(_) => drop(self.answers.applied.insert((target, part.manager), part.mark)),
+            Err(err) => self.refuse(&target, &err),
+        }
+    }
+
+    /// What is gone cannot be done to any more; everything else that is refused is the plan's to judge.
+    fn note_act(&mut self, act: Act, outcome: Result<(), ApiError>) {
+        self.writes += 1;
+        let refusal = match outcome {
+            Ok(()) => None,
+            Err(err) => match err.cause() {
+                ApiCause::NotFound | ApiCause::Stale(_) | ApiCause::Gone(_) => None,
+                cause => {
+                    let Some(word) = cause_of(cause) else {
+                        self.lost_lead = true;
+                        return;
+                    };
+                    tracing::warn!(object = %act.deed.target, label = err.label(), "{}", one_line(&err));
+                    Some(Refusal { cause: word, message: one_line(cause) })
+                }
+            },
+        };
+        self.answers.acted.insert((act.plugin, act.deed.key), refusal);
     }
 
     fn refuse(&mut self, target: &ObjectRef, err: &ApiError) {

@@ -13,7 +13,7 @@ use crate::{
     ledger::Ledger,
     metrics::Metrics,
     options::Options,
-    plugins::{Plugins, Shelf},
+    plugins::{Plugins, Shelf, component},
     queue::Queue,
     watches::Bindings,
 };
@@ -51,6 +51,8 @@ pub(crate) enum Key {
     Owner(ObjectRef),
     /// A Plugin, by name.
     Plugin(String),
+    /// A component that charts name themselves, by reference.
+    Component(String),
     /// A Watch, by name.
     Watch(String),
     /// An object of a kind that is accepted and not served yet.
@@ -63,7 +65,7 @@ impl Key {
     /// Under which name the caches hold what this key reads.
     pub(crate) fn holder(&self) -> Holder {
         match self {
-            Self::Plugin(name) => Holder::Plugin(name.clone()),
+            Self::Plugin(name) | Self::Component(name) => Holder::Plugin(name.clone()),
             Self::Owner(_) | Self::Watch(_) | Self::NotServed(_) => Holder::Release(self.to_string()),
         }
     }
@@ -74,6 +76,7 @@ impl fmt::Display for Key {
         match self {
             Self::Owner(owner) | Self::NotServed(owner) => write!(f, "{owner}"),
             Self::Plugin(name) => write!(f, "Plugin {name}"),
+            Self::Component(reference) => write!(f, "component {reference}"),
             Self::Watch(name) => write!(f, "Watch {name}"),
         }
     }
@@ -138,6 +141,7 @@ impl Context {
     /// The key that holds reads under this name.
     pub(crate) fn key_of_holder(&self, holder: &Holder) -> Option<Key> {
         match holder {
+            Holder::Plugin(name) if component::is_reference(name) => Some(Key::Component(name.clone())),
             Holder::Plugin(name) => Some(Key::Plugin(name.clone())),
             Holder::Release(text) => self.ledger.key_of(text),
             Holder::Part(_) => None,

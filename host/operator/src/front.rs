@@ -8,13 +8,17 @@ use std::{
 use pintle_api::{
     Object, SpecialResource, names,
     special_resource::{HelmChart, SpecialResourceSpec},
-    watch::{Adopt, DriftMode, ValuesFrom, WatchSpec},
+    watch::{Adopt, DriftMode, MissingPolicy, ValuesFrom, WatchPlugin, WatchSpec},
 };
 use pintle_chart::Chart;
-use pintle_plan::{Flavor, Release};
+use pintle_plan::{Flavor, GateError, Reference, Release, parse_plugins};
 use serde_json::{Map, Value};
 
-use crate::{error_text::one_line, plugins::Named, values_from::Source};
+use crate::{
+    error_text::one_line,
+    plugins::{Named, around::config_text},
+    values_from::Source,
+};
 
 /// An owner, and the release it asks for.
 #[derive(Clone, Debug)]
@@ -82,7 +86,11 @@ impl Front {
     pub(crate) fn of_watched(owner: Arc<Object>, watch: Arc<WatchSpec>) -> Result<Self, FrontError> {
         let own = owner.namespace().unwrap_or_default();
         let namespace = if watch.target_namespace.is_empty() { own } else { &watch.target_namespace };
-        let name = release_name(&owner, &watch)?;
+        let name = match &watch.reconciler {
+            // Its memory must not be that of a release of the same name.
+            Some(_) => format!("{}-{}", owner.name(), owner.kind().to_lowercase()),
+            None => release_name(&owner, &watch)?,
+        };
         let mut release = release_of(&owner, &name, namespace, Flavor::Watch, &watch.timeout)?;
         release.adopt = watch.adopt.unwrap_or(Adopt::IfUnowned);
         release.leaves_drift =
@@ -165,6 +173,37 @@ impl Front {
         format!("{:x}", pintle_plan::fnv1a(text.as_bytes()))
     }
 
+    /// The plugin that alone says what shall be there, where there is one.
+    pub(crate) fn reconciler(&self) -> Option<Reference> {
+        let FrontKind::Watch(watch) = &self.kind else { return None };
+        let WatchPlugin { plugin, config } = watch.reconciler.as_ref()?;
+        Some(reference(plugin, config, None))
+    }
+
+    /// Plugins that are called around the release: those of the chart, then those of the owner or its Watch.
+    pub(crate) fn around(&self, chart: &Chart) -> Result<Vec<Reference>, GateError> {
+        let named = chart
+            .metadata
+            .annotations
+            .get(names::HOOKS)
+            .map(|text| parse_plugins(names::HOOKS, text))
+            .transpose()?;
+        let of_chart = named.unwrap_or_default().into_iter();
+        let mut all: Vec<_> =
+            of_chart.map(|named| Reference { named, config: String::new(), missing: None }).collect();
+        match &self.kind {
+            FrontKind::SpecialResource(spec) => {
+                let own = spec.plugins.iter().flat_map(|plugins| &plugins.hooks);
+                all.extend(own.map(|plugin| reference(plugin, &Map::new(), None)));
+            }
+            FrontKind::Watch(watch) => {
+                let own = watch.hooks.iter();
+                all.extend(own.map(|hook| reference(&hook.plugin, &hook.config, hook.deletion_policy)));
+            }
+        }
+        Ok(all)
+    }
+
     /// Labels that select the nodes the release may use.
     pub(crate) fn node_selector(&self) -> BTreeMap<String, String> {
         match &self.release.flavor {
@@ -172,6 +211,11 @@ impl Front {
             Flavor::Watch => BTreeMap::new(),
         }
     }
+}
+
+fn reference(plugin: &str, config: &Map<String, Value>, missing: Option<MissingPolicy>) -> Reference {
+    let named = pintle_plan::Named { plugin: plugin.to_owned(), args: "{}".to_owned() };
+    Reference { named, config: config_text(config), missing }
 }
 
 fn release_of(
@@ -202,7 +246,6 @@ fn refuse_unserved(spec: &SpecialResourceSpec) -> Result<(), FrontError> {
     let refused = [
         (!spec.dependencies.is_empty(), "dependencies"),
         (!spec.service_account_name.is_empty(), "serviceAccountName"),
-        (spec.plugins.as_ref().is_some_and(|plugins| !plugins.hooks.is_empty()), "plugins.hooks"),
     ];
     match refused.into_iter().find(|(is_set, _)| *is_set) {
         Some((_, field)) => Err(FrontError::NotServed { field }),

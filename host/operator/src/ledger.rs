@@ -6,8 +6,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use pintle_api::{Facts, Given, Read, Record};
+use pintle_api::{Facts, Given, Read, Record, Timestamp};
 use pintle_cluster::answer_fingerprint;
+use pintle_plugin::Churn;
 use tokio::time::Instant;
 
 use crate::{
@@ -35,6 +36,8 @@ pub(crate) struct Entry {
     failures: HashMap<Question, String>,
     /// Answers of plugins, for as long as they hold.
     answers: HashMap<Question, Kept>,
+    /// What plugins wanted lately, to tell those that change their mind without a reason.
+    churns: HashMap<Question, Churn>,
     /// When a status was last written.
     pub(crate) status_at: Option<Instant>,
     /// When the first object of the release was written by this process.
@@ -179,6 +182,22 @@ impl Ledger {
             let answer = kept.answer.downcast_ref::<Result<T, NoAnswer>>()?.clone();
             Some(Reply { answer, reads: kept.reads.clone() })
         })
+    }
+
+    /// Notes what a plugin wants, by a mark, and what it had read for it. True while that changes again and
+    /// again although nothing it read does.
+    pub(crate) fn is_restless(
+        &self,
+        key: &Key,
+        question: &Question,
+        (reads, mark): (&Record, u64),
+        now: Timestamp,
+    ) -> bool {
+        let texts = reads.iter().map(|(read, given)| format!("{read:?}{}", answer_fingerprint(given)));
+        let mut inputs = [0; 32];
+        let hash = pintle_plan::fnv1a(texts.collect::<Vec<_>>().join("|").as_bytes()).to_le_bytes();
+        inputs.iter_mut().zip(hash).for_each(|(slot, byte)| *slot = byte);
+        self.with(key, |entry| entry.churns.entry(question.clone()).or_default().told(inputs, mark, now))
     }
 
     /// Remembers who calls a plugin.

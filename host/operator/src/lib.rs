@@ -9,6 +9,7 @@ mod edits;
 mod error_text;
 mod fetch;
 mod front;
+mod images;
 mod ledger;
 mod lookup;
 mod map;

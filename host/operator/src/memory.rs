@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pintle_api::{Answer, Facts, Object, ObjectRef, names};
-use pintle_cluster::{ApiError, Apply};
+use pintle_cluster::{ApiError, Apply, Expect};
 use pintle_plan::{Memory, Release, SCHEMA};
 use serde_json::json;
 
@@ -31,21 +31,23 @@ pub(crate) fn observe(facts: &dyn Facts, release: &Release) -> Answer<Memory> {
 
 fn read(secret: &Object, release: &Release) -> Memory {
     if secret.label(names::OWNER) != Some(&release.owner_uid) {
-        return Memory::default();
+        return Memory { version: secret.resource_version().map(str::to_owned), ..Memory::default() };
     }
     let text = secret.str_at(&format!("/data/{KEY}")).and_then(|text| BASE64_STANDARD.decode(text).ok());
     let memory: Option<Memory> = text.and_then(|text| serde_json::from_slice(&text).ok());
+    let version = secret.resource_version().map(str::to_owned);
     match memory {
-        Some(memory) if memory.schema <= SCHEMA => memory,
+        Some(memory) if memory.schema <= SCHEMA => Memory { version, ..memory },
         _ => {
             tracing::warn!(secret = %secret.reference(), "the memory of the release cannot be read; it begins anew");
-            Memory::default()
+            Memory { version, ..Memory::default() }
         }
     }
 }
 
-/// Writes the memory.
-pub(crate) async fn store(ctx: &Context, release: &Release, memory: &Memory) -> Result<(), ApiError> {
+/// Writes the memory, unless somebody else has written it since it was read: who knows less than what is stored
+/// must not act.
+pub(crate) async fn store(ctx: &Context, release: &Release, memory: &mut Memory) -> Result<(), ApiError> {
     let target = secret_of(release);
     let mut secret = Object::default_of("v1", "Secret", &target.name);
     secret.map_mut(&["metadata"]).insert("namespace".to_owned(), json!(release.namespace));
@@ -63,7 +65,10 @@ pub(crate) async fn store(ctx: &Context, release: &Release, memory: &Memory) -> 
     let text = BASE64_STANDARD.encode(serde_json::to_vec(&stored).unwrap_or_default());
     secret.set("type", json!(TYPE));
     secret.set("data", json!({KEY: text}));
-    ctx.writer.apply(&secret, &Apply { force: true, ..Apply::default() }).await.map(drop)
+    let expect = memory.version.clone().map_or(Expect::Absent, Expect::Version);
+    let applied = ctx.writer.apply(&secret, &Apply { force: true, expect, manager: None }).await?;
+    memory.version = applied.object.resource_version().map(str::to_owned);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! What an administrator sets.
 
-use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use pintle_api::watch::WatchSpec;
-use pintle_cluster::{ConnectOptions, Reach};
+use pintle_cluster::{ConnectOptions, Reach, Resolve};
 use pintle_plugin::Compiler;
 use pintle_source::Settings;
+
+use crate::images::Images;
 
 /// What an administrator sets.
 pub struct Options {
@@ -88,11 +90,12 @@ impl Options {
         settings
     }
 
-    pub(crate) fn connect_options(&self) -> ConnectOptions {
+    pub(crate) fn connect_options(&self, images: &Arc<Images>) -> ConnectOptions {
         ConnectOptions {
             reach: self.reach.clone(),
             user_agent: format!("pintle/{}", env!("CARGO_PKG_VERSION")),
             masks: crate::masks(),
+            resolver: Some(Arc::clone(images) as Arc<dyn Resolve>),
             ..ConnectOptions::default()
         }
     }

@@ -2,6 +2,7 @@
 
 mod consult;
 mod look;
+mod reconcile;
 mod removal;
 mod settle;
 
@@ -62,11 +63,18 @@ async fn pass(ctx: &Context, key: &Key, front: &Front) -> (Option<Duration>, &'s
         return (None, "unmanaged");
     }
     if front.owner.is_terminating() || state_of_management(front) == "Removed" {
-        return (removal::run(ctx, key, front).await, "removal");
+        let again = match front.reconciler() {
+            Some(_) => reconcile::finalize(ctx, key, front).await,
+            None => removal::run(ctx, key, front).await,
+        };
+        return (again, "removal");
     }
     if let Err(err) = hold(ctx, front).await {
         tracing::warn!(owner = %front.release.owner, label = err.label(), "could not set the finalizer");
         return (Some(PAUSE), "finalizer");
+    }
+    if front.reconciler().is_some() {
+        return reconcile::run(ctx, key, front).await;
     }
     match fetch::run(ctx, key, front).await {
         Ok((chart, reads)) => settle::run(ctx, key, front, &chart, reads).await,
@@ -88,7 +96,7 @@ async fn denied(ctx: &Context, key: &Key, front: &Front, reads: Record, why: &st
 }
 
 /// Stores the memory of a release; false when that failed.
-async fn remember(ctx: &Context, front: &Front, memory: &Memory) -> bool {
+async fn remember(ctx: &Context, front: &Front, memory: &mut Memory) -> bool {
     match memory::store(ctx, &front.release, memory).await {
         Ok(()) => true,
         Err(err) => {

@@ -1,6 +1,9 @@
 //! Plugins: pulled, loaded, told how they are, and called.
 
+pub(crate) mod around;
 pub(crate) mod call;
+mod calls;
+pub(crate) mod component;
 mod controller;
 pub(crate) mod question;
 pub(crate) mod said;
@@ -19,6 +22,7 @@ use serde_json::{Map, Value};
 
 use crate::error_text::one_line;
 pub(crate) use call::{About, Caller, LOADING};
+use calls::Calls;
 pub(crate) use controller::{Shelf, reconcile};
 pub(crate) use schemas::Schemas;
 
@@ -30,6 +34,8 @@ pub(crate) struct Plugins {
     /// Plugins under a config of their caller's, by name, generation and config.
     configured: Mutex<Configured>,
     pub(crate) breakers: Mutex<Breakers>,
+    /// What was asked last.
+    pub(crate) calls: Calls,
 }
 
 /// By name and generation of the Plugin, and the config over its own.
@@ -90,7 +96,14 @@ impl Named {
 impl Plugins {
     pub(crate) fn new(engine: Engine, registries: Registries) -> Self {
         let (loaded, configured, breakers) = Default::default();
-        Self { engine, registries, loaded, configured, breakers: Mutex::new(breakers) }
+        Self {
+            engine,
+            registries,
+            loaded,
+            configured,
+            breakers: Mutex::new(breakers),
+            calls: Calls::default(),
+        }
     }
 
     /// What became of a Plugin; nothing while no object of that name was seen.
@@ -138,6 +151,7 @@ impl Plugins {
 
     fn forget(&self, name: &str) {
         self.lock_configured().retain(|(known, ..), _| known != name);
+        self.calls.forget(name);
         self.lock().remove(name);
     }
 

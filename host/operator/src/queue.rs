@@ -96,6 +96,14 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.changed.notify_one();
     }
 
+    /// Waits until the queue is closed.
+    pub(crate) async fn closed(&self) {
+        // Only waited for while a chart is rendered, so that a signal of its own would cost more than this.
+        while !self.lock().is_closed {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     /// Keys that wait for their time or are worked on.
     pub(crate) fn len(&self) -> usize {
         self.lock().slots.len()

@@ -1,5 +1,7 @@
 //! Render: chart, values and pools become the objects of every state.
 
+pub(crate) mod patience;
+
 use std::collections::BTreeSet;
 
 use pintle_api::{Facts, Gvk, names};
@@ -12,6 +14,7 @@ use pintle_plan::{
     Dress, Flavor, Hook, Memory, Pool, PoolInput, Pools, REST, RenderFault, Rendered, StateInput, dress,
     fnv1a,
 };
+use pintle_template::{Cancel, ErrorKind, Run};
 
 use crate::{
     charts::Loaded,
@@ -22,7 +25,7 @@ use crate::{
 };
 
 /// Annotations of `Chart.yaml` that are served.
-const CHART_ANNOTATIONS: [&str; 3] = [names::ENGINE, names::VALUE_MAPPER, names::POST_RENDERER];
+const CHART_ANNOTATIONS: [&str; 4] = [names::ENGINE, names::VALUE_MAPPER, names::POST_RENDERER, names::HOOKS];
 
 /// What the objects of a release are rendered from.
 pub(crate) struct Rendering<'a> {
@@ -35,6 +38,8 @@ pub(crate) struct Rendering<'a> {
     pub(crate) memory: &'a Memory,
     pub(crate) capabilities: &'a Capabilities,
     pub(crate) facts: &'a dyn Facts,
+    /// Ends all renders when nobody waits for them any more.
+    pub(crate) cancel: &'a Cancel,
     /// Whether a kind has namespaces; nothing for kinds nobody serves.
     pub(crate) is_namespaced: &'a (dyn Fn(&Gvk) -> Option<bool> + Sync),
 }
@@ -205,6 +210,10 @@ fn state_of(document: &Document) -> String {
 
 fn render(with: &Rendering<'_>, files: Files<'_>, pool: Option<&Pool>) -> Result<Documents, RenderFault> {
     refuse_unserved("Chart.yaml", with.chart.chart.metadata.annotations.keys(), &CHART_ANNOTATIONS)?;
+    with.front.around(&with.chart.chart).map_err(|err| RenderFault {
+        reason: "HookInvalid".to_owned(),
+        message: format!("Chart.yaml: {err}"),
+    })?;
     let values = map::run(with, pool)?;
     let lookup = FactsLookup(with.facts);
     let release = pintle_chart::Release {
@@ -223,7 +232,7 @@ fn render(with: &Rendering<'_>, files: Files<'_>, pool: Option<&Pool>) -> Result
         capabilities: with.capabilities,
         files,
         order,
-        run: map::run_options(with.memory, &lookup),
+        run: Run { cancel: Some(with.cancel.flag()), ..map::run_options(with.memory, &lookup) },
     };
     let rendered = with.chart.compiled.render(&input).map_err(|err| fault(&err))?;
     for warning in &rendered.warnings {
@@ -258,8 +267,12 @@ fn dress_one(
 ) -> Result<Rendered, RenderFault> {
     let release = &with.front.release;
     let served: &[&str] = match release.flavor {
-        Flavor::SpecialResource { .. } => &[names::WAIT, names::READY_WHEN, names::PER_POOL],
-        Flavor::Watch => &[names::WAIT, names::READY_WHEN, names::PER_POOL, names::STATE],
+        Flavor::SpecialResource { .. } => {
+            &[names::WAIT, names::READY_WHEN, names::PER_POOL, names::PRE, names::POST]
+        }
+        Flavor::Watch => {
+            &[names::WAIT, names::READY_WHEN, names::PER_POOL, names::PRE, names::POST, names::STATE]
+        }
     };
     if document.object.gvk().group == names::GROUP {
         let message = format!(
@@ -324,6 +337,10 @@ pub(crate) fn fault(err: &RenderError) -> RenderFault {
         | RenderError::Template(_) => "RenderError",
     };
     let message = match err {
+        RenderError::Template(err) if err.kind() == ErrorKind::Cancelled => {
+            let seconds = patience::PATIENCE.as_secs();
+            format!("{}; the time for rendering a release is {seconds} s", located(err))
+        }
         RenderError::Template(err) => located(err),
         _ => one_line(err),
     };

@@ -14,6 +14,7 @@ use crate::{
     charts::Charts,
     code_cache,
     context::{Context, Key},
+    images::Images,
     ledger::Ledger,
     metrics::Metrics,
     options::Options,
@@ -78,8 +79,12 @@ pub fn masks() -> Masks {
 /// # Cancellation
 /// Writes that have started may or may not have happened; the next process finds out.
 pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(), Error> {
-    let (connect, metrics_at, health_at) = (options.connect_options(), options.metrics, options.health);
+    let registries = Registries::configured(options.registry_settings(), Limits::default());
+    let images = Arc::new(Images::new(registries.clone()));
+    let (connect, metrics_at, health_at) =
+        (options.connect_options(&images), options.metrics, options.health);
     let cluster = Cluster::connect(connect).await?;
+    images.look_into(&cluster.caches);
     let engine = Engine::new(&EngineOptions {
         compiler: options.compiler.clone(),
         schemas: Some(Arc::new(plugins::Schemas)),
@@ -90,7 +95,8 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
         Some(name) => cluster.campaign(LeaseSettings::new(&options.namespace, name, &options.identity)),
     };
     let (is_ready, ready) = watch::channel(false);
-    let (ctx, wakes) = context(options, Arc::clone(&cluster), engine, leadership.clone());
+    let (ctx, wakes) =
+        context(options, Arc::clone(&cluster), Plugins::new(engine, registries), leadership.clone());
     let mut tasks = JoinSet::new();
     if let Some(address) = metrics_at {
         tasks.spawn(server::metrics(address, Arc::clone(&ctx.metrics)));
@@ -137,7 +143,7 @@ async fn lead(
 fn context(
     options: Options,
     cluster: Arc<Cluster>,
-    engine: Engine,
+    plugins: Plugins,
     leadership: Leadership,
 ) -> (Arc<Context>, Wakes) {
     let counters = Arc::clone(&cluster.counters);
@@ -148,7 +154,7 @@ fn context(
         writer: cluster.writer(leadership.clone()),
         sources: Sources::new(None),
         charts: Charts::default(),
-        plugins: Plugins::new(engine, Registries::configured(options.registry_settings(), Limits::default())),
+        plugins,
         shelf: Shelf::new(options.plugin_cache.as_deref().map(code_cache::pulled)),
         metrics,
         queue: Arc::new(Queue::new()),
@@ -225,6 +231,7 @@ async fn work(ctx: Arc<Context>) {
         let again = match &key {
             Key::Owner(owner) => pass::reconcile(&ctx, owner).await,
             Key::Plugin(name) => plugins::reconcile(&ctx, name).await,
+            Key::Component(reference) => plugins::component::reconcile(&ctx, reference).await,
             Key::Watch(name) => watches::reconcile(&ctx, name).await,
             Key::NotServed(object) => tell_not_served(&ctx, &key, object).await,
         };

@@ -2,7 +2,13 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use axum::{Json, Router, extract::State, http::StatusCode, routing::get};
+use axum::{
+    Json, Router,
+    extract::{ConnectInfo, Path, State},
+    http::StatusCode,
+    routing::get,
+};
+use pintle_plugin::transcript::Transcript;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
 
@@ -37,6 +43,7 @@ pub(crate) async fn health(
         .route("/healthz", get(|| async { "ok" }))
         .route("/readyz", get(move || ready_answer(ready.clone())))
         .route("/releases", get(releases))
+        .route("/plugins/{name}/calls", get(calls))
         .with_state(ctx);
     serve(address, routes).await
 }
@@ -56,6 +63,22 @@ async fn releases(State(ctx): State<Arc<Context>>) -> Json<Value> {
     }))
 }
 
+/// The last calls of a plugin, as `pintle plugin record` takes them. They hold objects of the cluster, so
+/// only this machine is told: who may forward a port of this pod may also read what it reads.
+async fn calls(
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    State(ctx): State<Arc<Context>>,
+    Path(name): Path<String>,
+) -> Result<Json<Vec<Transcript>>, (StatusCode, &'static str)> {
+    if !peer.ip().to_canonical().is_loopback() {
+        return Err((StatusCode::FORBIDDEN, "ask from this machine, as by kubectl port-forward\n"));
+    }
+    if ctx.plugins.find(&name).is_none() {
+        return Err((StatusCode::NOT_FOUND, "no Plugin of that name is loaded\n"));
+    }
+    Ok(Json(ctx.plugins.calls.of(&name)))
+}
+
 fn text(body: String) -> ([(&'static str, &'static str); 1], String) {
     ([("content-type", "application/openmetrics-text; version=1.0.0; charset=utf-8")], body)
 }
@@ -63,5 +86,5 @@ fn text(body: String) -> ([(&'static str, &'static str); 1], String) {
 async fn serve(address: SocketAddr, routes: Router) -> Result<(), ServeError> {
     let fail = |source| ServeError { address, source };
     let listener = TcpListener::bind(address).await.map_err(fail)?;
-    axum::serve(listener, routes).await.map_err(fail)
+    axum::serve(listener, routes.into_make_service_with_connect_info::<SocketAddr>()).await.map_err(fail)
 }

@@ -70,6 +70,9 @@ pub(crate) async fn reconcile(ctx: &Context, name: &str) -> Option<Duration> {
         let message = "spec.serviceAccountName is not served by this version; take it away".to_owned();
         return tell(ctx, &object, Err(("NotServed", message))).await;
     }
+    if let Err(message) = one_of_two(&spec) {
+        return tell(ctx, &object, Err(("InvalidSpec", message.to_owned()))).await;
+    }
     let spec = Arc::new(spec);
     let interest = interest_of(&spec);
     ctx.bindings.bind(name, Arc::clone(&spec));
@@ -84,6 +87,18 @@ pub(crate) async fn reconcile(ctx: &Context, name: &str) -> Option<Duration> {
         Some(Stage::Starting) | None => return Some(Duration::from_secs(1)),
     };
     tell(ctx, &object, standing).await
+}
+
+/// Either a chart or a plugin says what shall be there.
+fn one_of_two(spec: &WatchSpec) -> Result<(), &'static str> {
+    match (&spec.reconciler, spec.chart.is_absent()) {
+        (None, true) => Err("neither spec.chart nor spec.reconciler is there; name one of them"),
+        (Some(_), false) => Err("both spec.chart and spec.reconciler are there; take one of them away"),
+        (Some(_), true) if !spec.hooks.is_empty() => {
+            Err("spec.hooks are called around a chart's release; take them away beside spec.reconciler")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// `${NAME}` and `$NAME` in override values are the operator's environment, as the hybrid operator had it.

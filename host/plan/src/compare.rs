@@ -37,10 +37,15 @@ pub fn rendered_mark(object: &Object) -> String {
 /// since a server may write `1000m` as `1`.
 #[must_use]
 pub fn fields_mark(object: &Object) -> String {
+    fields_mark_of(object, names::MANAGER)
+}
+
+/// The same for a manager of a plugin's.
+pub(crate) fn fields_mark_of(object: &Object, manager: &str) -> String {
     let entries = object.at("/metadata/managedFields").and_then(Value::as_array);
     let ours = entries.into_iter().flatten().filter(|entry| {
         let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
-        text("manager") == names::MANAGER && text("operation") == "Apply" && text("subresource").is_empty()
+        text("manager") == manager && text("operation") == "Apply" && text("subresource").is_empty()
     });
     let mut text = String::new();
     for fields in ours.filter_map(|entry| entry.get("fieldsV1")) {
@@ -51,6 +56,12 @@ pub fn fields_mark(object: &Object) -> String {
 
 /// Compares a rendered object with the live one of the same name.
 pub(crate) fn compare(input: &Input<'_>, rendered: &Object) -> Standing {
+    let known = input.memory.known(&rendered.reference());
+    compare_known(input, rendered, known.map(|known| (known.rendered.as_str(), known.fields.as_str())))
+}
+
+/// The same with the marks of what was last rendered, and of the fields the server then held for us.
+pub(crate) fn compare_known(input: &Input<'_>, rendered: &Object, known: Option<(&str, &str)>) -> Standing {
     let reference = rendered.reference();
     let live = match input.answers.written.get(&reference) {
         Some(written) => Answer::Found(Arc::clone(written)),
@@ -64,20 +75,24 @@ pub(crate) fn compare(input: &Input<'_>, rendered: &Object) -> Standing {
             Standing::Held(Verdict::transient(Blocker::new("Forbidden", why).on(reference)))
         }
         Answer::Found(live) if live.is_terminating() => Standing::Held(Verdict::pending(terminating(&live))),
-        Answer::Found(live) => compare_found(input, rendered, live),
+        Answer::Found(live) => compare_found(input, rendered, live, known),
     }
 }
 
-fn compare_found(input: &Input<'_>, rendered: &Object, live: Arc<Object>) -> Standing {
+fn compare_found(
+    input: &Input<'_>,
+    rendered: &Object,
+    live: Arc<Object>,
+    known: Option<(&str, &str)>,
+) -> Standing {
     if live.label(names::OWNER) != Some(&input.release.owner_uid) {
         return match foreign_owner(input, &live) {
             None => Standing::Write(ApplyMode::Adopt),
             Some(owner) => Standing::Held(Verdict::fatal(owned_by_other(&live, &owner))),
         };
     }
-    let known = input.memory.known(&rendered.reference());
-    let is_as_rendered = known.is_some_and(|known| known.rendered == rendered_mark(rendered));
-    let is_as_applied = known.is_some_and(|known| known.fields == fields_mark(&live));
+    let is_as_rendered = known.is_some_and(|(mark, _)| mark == rendered_mark(rendered));
+    let is_as_applied = known.is_some_and(|(_, fields)| fields == fields_mark(&live));
     if is_as_rendered && (is_as_applied || input.release.leaves_drift) {
         Standing::InSync(live)
     } else {
@@ -116,7 +131,7 @@ fn controller_of(live: &Object) -> Option<(String, String)> {
     Some((format!("{} {}", text("kind"), text("name")), text("uid").to_owned()))
 }
 
-fn owned_by_other(live: &Object, owner: &str) -> Blocker {
+pub(crate) fn owned_by_other(live: &Object, owner: &str) -> Blocker {
     let message = format!(
         "it exists and belongs to {owner}; delete it, rename ours in the chart, or set `adopt: Force` on the \
          owner of this release"

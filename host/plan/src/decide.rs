@@ -1,5 +1,6 @@
 //! What a release needs next.
 
+mod around;
 mod gates;
 mod hooks;
 mod namespace;
@@ -14,9 +15,12 @@ use std::{
 
 use pintle_api::{Answer, Blocker, Object, ObjectRef, Verdict, names, status::Phase};
 
+pub(crate) use self::around::view_of;
 use self::view::PoolView;
 use crate::{
-    Apply, ApplyMode, Demand, Input, Memory, Plan, PoolInput, Rendered, StateInput, StateView, Step, build,
+    Apply, ApplyMode, Demand, Input, Memory, Plan, PoolInput, Rendered, StateInput, StateView, Step,
+    around::of_state,
+    build,
     compare::{Standing, compare},
     verdict_of,
 };
@@ -45,9 +49,12 @@ pub fn decide(input: &Input<'_>) -> Plan {
         run.take_stock();
         run.visit_namespace();
         run.forget_old_hooks();
+        run.take_stock_of_plugins();
+        run.visit_plugins_before();
         run.visit_hooks_before();
         input.states.iter().for_each(|state| run.visit(state));
         run.visit_hooks_after();
+        run.visit_plugins_after();
         if !run.has_new_demand {
             return run.finish();
         }
@@ -136,9 +143,21 @@ impl<'a> Run<'a> {
             self.hold(pool);
             return self.conclude(state, pool, PoolView::failed(refused));
         }
+        let declared = match of_state(&state.name, pool, objects) {
+            Ok(declared) => declared,
+            Err(refused) => {
+                self.has_fault = true;
+                self.hold(pool);
+                return self.conclude(state, pool, PoolView::failed(refused));
+            }
+        };
+        if let Some(view) = self.visit_before_state(&declared, pool, objects) {
+            return self.conclude(state, pool, view);
+        }
         let mut view = PoolView::default();
         let in_place = self.put_in_place(state, pool, objects, &mut view);
         self.judge(state, pool, &in_place, &mut view);
+        self.visit_after_state(&declared, objects, &mut view);
         self.settle(state, pool, &mut view);
         self.conclude(state, pool, view)
     }
@@ -323,6 +342,9 @@ impl<'a> Run<'a> {
     }
 
     fn finish(mut self) -> Plan {
+        if let Some(first) = self.views.first_mut() {
+            first.blockers.splice(0..0, self.prelude.drain(..));
+        }
         self.label_nodes();
         self.prune_leftovers();
         let verdict = self.views.iter().map(view::verdict_of_view).collect::<Verdict>();

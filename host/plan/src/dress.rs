@@ -100,6 +100,22 @@ pub fn dress(dress: &Dress<'_>, mut object: Object, is_namespaced: bool) -> Resu
     Ok(object)
 }
 
+/// Gives an object that a plugin wants what its release asks for: namespace and marks of ownership. It
+/// belongs to no state.
+#[must_use]
+pub fn dress_own(dress: &Dress<'_>, mut object: Object, is_namespaced: bool) -> Object {
+    if is_namespaced && object.namespace().is_none() {
+        object.map_mut(&["metadata"]).insert("namespace".to_owned(), Value::from(dress.namespace));
+    } else if !is_namespaced {
+        object.map_mut(&["metadata"]).remove("namespace");
+    }
+    crate::normal::normalize(&mut object);
+    object.set_label(names::OWNER, dress.owner_uid);
+    object.set_annotation(names::OWNED_BY, &dress.owner.to_string());
+    set_owner_reference(dress, &mut object, is_namespaced);
+    object
+}
+
 fn mark_as_sro(object: &mut Object) {
     object.set_label(names::SRO_OWNED, "true");
     if let Some(path) = template_of(object) {
@@ -118,6 +134,10 @@ fn mark_ownership(dress: &Dress<'_>, object: &mut Object, is_namespaced: bool) {
     }
     object.set_annotation(names::HELM_RELEASE_NAME, dress.release);
     object.set_annotation(names::HELM_RELEASE_NAMESPACE, dress.namespace);
+    set_owner_reference(dress, object, is_namespaced);
+}
+
+fn set_owner_reference(dress: &Dress<'_>, object: &mut Object, is_namespaced: bool) {
     if may_be_collected(dress, object, is_namespaced) {
         let owner = json!([{
             "apiVersion": dress.owner.api_version, "kind": dress.owner.kind, "name": dress.owner.name,

@@ -36,6 +36,15 @@ pub enum Term {
     },
 }
 
+/// A plugin as an annotation or a Watch names it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Named {
+    /// Name of the Plugin.
+    pub plugin: String,
+    /// Arguments as JSON text with sorted keys.
+    pub args: String,
+}
+
 /// Why an annotation is no gate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GateError {
@@ -101,6 +110,63 @@ pub fn parse_wait(text: &str) -> Result<Vec<Term>, GateError> {
     parts.into_iter().map(|part| parse_term(part.trim())).collect()
 }
 
+/// Reads a list of plugins: `NAME` or `NAME(key=value, …)`, separated by commas, in order.
+///
+/// # Errors
+/// When one of them cannot be read.
+pub fn parse_plugins(annotation: &'static str, text: &str) -> Result<Vec<Named>, GateError> {
+    let parts = split_outside_parentheses(text);
+    let parts = parts.into_iter().map(str::trim).filter(|part| !part.is_empty());
+    let named: Vec<Named> = parts.map(|part| parse_plugin(annotation, part)).collect::<Result<_, _>>()?;
+    if named.is_empty() {
+        let problem = "it names no plugin".to_owned();
+        return Err(GateError::Syntax { annotation, term: text.to_owned(), problem });
+    }
+    Ok(named)
+}
+
+fn parse_plugin(annotation: &'static str, part: &str) -> Result<Named, GateError> {
+    let read = split_call(part).and_then(|(name, inside)| {
+        let args = parse_arguments(part, inside.unwrap_or_default())?;
+        Ok(Named { plugin: name.to_owned(), args: Value::Object(args).to_string() })
+    });
+    read.map_err(|err| match err {
+        GateError::Syntax { term, problem, .. } => {
+            let problem = if problem.starts_with("a term is") {
+                "it takes names of Plugins, as driver-checks or driver-checks(strict=true)".to_owned()
+            } else {
+                problem
+            };
+            GateError::Syntax { annotation, term, problem }
+        }
+        other => other,
+    })
+}
+
+/// Splits at commas that stand neither in quotes nor in parentheses.
+fn split_outside_parentheses(text: &str) -> Vec<&str> {
+    let (mut parts, mut open) = (Vec::new(), None::<usize>);
+    for part in split_outside_quotes(text, ",") {
+        let start = part.as_ptr() as usize - text.as_ptr() as usize;
+        let begin = open.unwrap_or(start);
+        let whole = text.get(begin..start + part.len()).unwrap_or_default();
+        if is_balanced(whole) {
+            parts.push(whole);
+            open = None;
+        } else {
+            open = Some(begin);
+        }
+    }
+    parts.extend(open.and_then(|begin| text.get(begin..)));
+    parts
+}
+
+fn is_balanced(text: &str) -> bool {
+    let outside = split_outside_quotes(text, "(").len();
+    let closing = split_outside_quotes(text, ")").len();
+    outside <= closing
+}
+
 // === impl Term ===
 
 impl Term {
@@ -157,9 +223,19 @@ fn split_call(term: &str) -> Result<(&str, Option<&str>), GateError> {
             None => return Err(syntax(term, "the closing parenthesis is missing")),
         },
     };
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    let is_reference = name.starts_with("oci://");
+    let fits = |c: char| {
+        let is_of_reference = c.is_ascii_uppercase() || matches!(c, '/' | ':' | '@' | '_');
+        c.is_ascii_lowercase()
+            || c.is_ascii_digit()
+            || matches!(c, '-' | '.')
+            || (is_reference && is_of_reference)
+    };
     if name.is_empty() || !name.chars().all(fits) {
-        return Err(syntax(term, "a term is builtin, logs(\"…\"), none, or the name of a Plugin"));
+        return Err(syntax(
+            term,
+            "a term is builtin, logs(\"…\"), none, the name of a Plugin, or oci://…@sha256:…",
+        ));
     }
     Ok((name, inside))
 }
@@ -243,6 +319,10 @@ mod tests {
             ("builtin(emptyIsReady=false)", "builtin/false"),
             ("none", ""),
             (r#"logs("a && b")"#, "logs/a && b"),
+            (
+                "oci://r.example:5000/v/p@sha256:0a && builtin",
+                "oci://r.example:5000/v/p@sha256:0a{} AND builtin/true",
+            ),
             (r#"p(lines=3, text="x, \" y", on=true)"#, r#"p{"lines":3,"on":true,"text":"x, \" y"}"#),
         ] {
             assert_eq!(show(text), expected, "{text}");
@@ -262,6 +342,28 @@ mod tests {
             ("My Plugin", "name of a Plugin"),
         ] {
             assert!(show(text).contains(part), "{text}: {}", show(text));
+        }
+    }
+
+    #[test]
+    fn lists_of_plugins_are_read_in_order() {
+        let show = |text: &str| match parse_plugins(names::HOOKS, text) {
+            Err(err) => err.to_string(),
+            Ok(named) => {
+                let shown = named.iter().map(|named| format!("{}{}", named.plugin, named.args));
+                shown.collect::<Vec<_>>().join(" THEN ")
+            }
+        };
+        assert_eq!(show("a, b"), "a{} THEN b{}");
+        assert_eq!(show(r#"a(x=1, y="p, (q"), b"#), r#"a{"x":1,"y":"p, (q"} THEN b{}"#);
+        for (text, part) in [
+            ("", "names no plugin"),
+            ("a, My Plugin", "as driver-checks"),
+            ("a(x=1", "closing parenthesis"),
+            ("a(x)", "key=value"),
+        ] {
+            let said = show(text);
+            assert!(said.contains(part) && said.contains(names::HOOKS), "{text}: {said}");
         }
     }
 

@@ -4,6 +4,7 @@
 //! about the cluster, and gives the next steps. It writes nothing and knows no clock: the caller
 //! executes the steps, adds the answers, and asks again.
 
+mod around;
 pub mod build;
 mod compare;
 mod decide;
@@ -16,22 +17,28 @@ mod normal;
 mod outcome;
 mod pool;
 mod ready;
+mod reconcile;
 mod refusal;
 mod removal;
 mod report;
 mod runtime;
 mod state;
 
+pub use around::{
+    Act, ActVerb, Around, Ask, AskKey, Declared, Deed, DeedRun, Done, Held, MissingPolicy, Moment, Owned,
+    Part, Reference, Role, Site, SiteMemory, Tell, Told, ToldOutcome, Wanted,
+};
 pub use compare::{fields_mark, rendered_mark};
 pub use decide::decide;
-pub use dress::{Dress, DressError, Flavor, IN_STATE, dress, is_per_pool};
-pub use gate::{Gate, GateError, Term, parse_gate, parse_wait};
+pub use dress::{Dress, DressError, Flavor, IN_STATE, dress, dress_own, is_per_pool};
+pub use gate::{Gate, GateError, Named, Term, parse_gate, parse_plugins, parse_wait};
 pub use hold::hold;
 pub use hook::{Hook, HookPhase, HookRun, word};
 pub use memory::{Demand, Known, Memory, Pass, SCHEMA, Saved};
 pub use outcome::{Apply, ApplyMode, Call, CallAnswer, CallKey, Delete, Plan, StateView, Step};
 pub use pool::{MappedPool, Pool, Pools, affinity_suffix, fnv1a};
 pub use ready::{has_rule, judge};
+pub use reconcile::{decide_finalizing, decide_reconciling};
 pub use refusal::{Cause, Refusal, verdict_of};
 pub use removal::decide_removal;
 pub use report::{ConditionSet, StatusInput, Trouble, special_resource_status, states_status, watch_status};

@@ -7,7 +7,7 @@ use pintle_chart::manifest::HookEvent;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::hook::HookRun;
+use crate::{around::Around, hook::HookRun};
 
 /// Format of the stored text; one version back is readable.
 pub const SCHEMA: u32 = 1;
@@ -52,6 +52,13 @@ pub struct Memory {
     /// Runs of hooks, of the revision in use and of those that left something behind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookRun>,
+    /// What plugins that are called around states have begun, own and keep.
+    #[serde(default, skip_serializing_if = "Around::is_empty")]
+    pub around: Around,
+    /// The resourceVersion it was read at or written with: what is stored next must follow it. Absent while
+    /// nothing is stored.
+    #[serde(skip)]
+    pub version: Option<String>,
     /// What plugins asked to be kept, by the text of the question they were asked.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub saved: BTreeMap<String, Saved>,
@@ -159,6 +166,13 @@ impl Memory {
         self.objects.remove(&key_of(object));
     }
 
+    /// The revision that was asked for: facts of the cluster alone make none, so that what is done once for a
+    /// revision is not done again for them.
+    #[must_use]
+    pub fn asked(&self) -> u32 {
+        self.seed_revision
+    }
+
     /// True when the revision in use follows another.
     #[must_use]
     pub fn is_upgrade(&self) -> bool {
@@ -195,7 +209,7 @@ impl Memory {
             (
                 (memory.seed.clone(), memory.time, memory.revision, memory.revision_mark.clone()),
                 (memory.passes.clone(), memory.demands.clone(), memory.hooks.clone(), keys),
-                memory.saved.clone(),
+                (memory.around.clone(), memory.saved.clone()),
             )
         };
         lasting(self) != lasting(other)

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use pintle_api::{Blocker, Object, ObjectRef, Verdict, status::Phase};
 use serde_json::{Map, Value};
 
-use crate::Memory;
+use crate::{Act, Ask, Memory, Part, Tell};
 
 /// One thing to do next.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +27,14 @@ pub enum Step {
     Delete(Delete),
     /// Ask a plugin.
     Call(Call),
+    /// Ask a plugin that is called around a state, or reconciles.
+    Ask(Box<Ask>),
+    /// Set fields of an object that others own, or give them up.
+    Part(Part),
+    /// Do what a plugin wants done once.
+    Act(Act),
+    /// Tell something as an event about the owner.
+    Tell(Tell),
 }
 
 /// An object to apply.

@@ -1,21 +1,26 @@
 //! What a release that is to go needs next: its states in reverse, each gone before the one before it.
 
+mod plugins;
+
 use std::collections::BTreeMap;
 
 use pintle_api::{Answer, Blocker, ObjectRef, Verdict, names, status::Phase};
 use pintle_chart::manifest::HookEvent;
 
-use crate::{Delete, Input, Known, Memory, Plan, StateView, Step, compare::terminating, hook};
+use crate::{
+    Delete, Input, Known, Memory, Plan, StateView, Step, around::Moment, compare::terminating,
+    decide::view_of, hook,
+};
 
 /// Decides what a release needs next on its way out.
 ///
 /// Objects go in the reverse order of their states; one state's are gone before the next one's are
-/// deleted. Labels of nodes go last. Objects that others took over, and those to be kept, stay. Hooks run
-/// before the first delete and when all is gone, unless the owner asks to go by force, or the namespace is
-/// going already and nothing can be created in it.
+/// deleted. Labels of nodes go last. Objects that others took over, and those to be kept, stay. Hooks and
+/// plugins run before the first delete and when all is gone, unless the owner asks to go by force, or the
+/// namespace is going already and nothing can be created in it.
 #[must_use]
 pub fn decide_removal(input: &Input<'_>) -> Plan {
-    let mut plan = Plan {
+    let plan = Plan {
         steps: Vec::new(),
         memory: input.memory.clone(),
         states: Vec::new(),
@@ -24,28 +29,93 @@ pub fn decide_removal(input: &Input<'_>) -> Plan {
         is_gone: false,
     };
     let runs_hooks = !input.release.is_forced_out && !is_namespace_going(input);
-    let before = runs_hooks.then(|| run_hooks(input, HookEvent::PreDelete, &mut plan)).flatten();
-    let mut is_waiting = before.as_ref().is_some_and(|view| view.phase != Phase::Ready);
-    for (state, objects) in states_in_reverse(input.memory) {
-        let view = visit(input, &state, &objects, &mut plan, is_waiting);
-        is_waiting |= view.objects > 0;
-        plan.states.insert(0, view);
+    let mut way = Way { input, plan, runs_hooks, is_waiting: false };
+    way.begin();
+    way.visit_states();
+    hook::release_all(input, &mut way.plan.steps);
+    way.end();
+    way.finish()
+}
+
+/// A release on its way out.
+struct Way<'a> {
+    input: &'a Input<'a>,
+    plan: Plan,
+    runs_hooks: bool,
+    /// What comes later has to wait.
+    is_waiting: bool,
+}
+
+impl Way<'_> {
+    /// Plugins of the release, then hooks of the chart.
+    fn begin(&mut self) {
+        self.let_go_of_plugins();
+        self.visit_plugins(Moment::Pre);
+        if !self.runs_hooks || self.is_waiting {
+            return;
+        }
+        let before = run_hooks(self.input, HookEvent::PreDelete, &mut self.plan);
+        self.is_waiting |= before.as_ref().is_some_and(|view| view.phase != Phase::Ready);
+        self.plan.states.extend(before);
     }
-    plan.states.splice(0..0, before);
-    hook::release_all(input, &mut plan.steps);
-    if !is_waiting && runs_hooks && plan.steps.is_empty() {
-        let after = run_hooks(input, HookEvent::PostDelete, &mut plan);
-        is_waiting = after.as_ref().is_some_and(|view| view.phase != Phase::Ready);
-        plan.states.extend(after);
+
+    fn visit_states(&mut self) {
+        let (at, mut views) = (self.plan.states.len(), Vec::new());
+        for (state, objects) in states_in_reverse(&self.plan.memory) {
+            views.insert(0, self.visit_state(&state, &objects));
+        }
+        views.retain(|view: &StateView| view.objects > 0 || view.phase != Phase::Ready);
+        self.plan.states.splice(at..at, views);
     }
-    if is_waiting {
-        let blockers = plan.states.iter().flat_map(|view| view.blockers.clone()).collect();
-        plan.verdict = Verdict::Pending(blockers);
-    } else {
-        unlabel_nodes(input, &mut plan);
-        plan.is_gone = plan.steps.is_empty();
+
+    fn visit_state(&mut self, state: &str, objects: &[Known]) -> StateView {
+        let mut held = Verdict::Ready;
+        if !self.is_waiting && !objects.is_empty() {
+            held = self.before_state(state);
+        }
+        let must_wait = self.is_waiting || !held.is_ready();
+        let mut view = visit(self.input, state, objects, &mut self.plan, must_wait);
+        if !must_wait {
+            held = if view.objects > 0 { self.while_state_goes(state) } else { self.after_state(state) };
+        }
+        if !held.is_ready() {
+            view.phase = view_of(state, &held).phase;
+            view.blockers.extend(held.blockers().iter().cloned());
+        } else if view.objects == 0 {
+            view.phase = Phase::Ready;
+        }
+        self.is_waiting |= view.objects > 0 || !held.is_ready();
+        view
     }
-    plan
+
+    /// Hooks of the chart, then plugins of the release, then what plugins still own.
+    fn end(&mut self) {
+        if self.runs_hooks && self.is_waiting {
+            self.while_release_goes();
+        }
+        if self.runs_hooks && !self.is_waiting && self.plan.steps.is_empty() {
+            let after = run_hooks(self.input, HookEvent::PostDelete, &mut self.plan);
+            self.is_waiting = after.as_ref().is_some_and(|view| view.phase != Phase::Ready);
+            self.plan.states.extend(after);
+        }
+        if !self.is_waiting && self.plan.steps.is_empty() {
+            self.visit_plugins(Moment::Post);
+        }
+        if !self.is_waiting && self.plan.steps.is_empty() {
+            self.dissolve_plugins();
+        }
+    }
+
+    fn finish(mut self) -> Plan {
+        if self.is_waiting {
+            let blockers = self.plan.states.iter().flat_map(|view| view.blockers.clone()).collect();
+            self.plan.verdict = Verdict::Pending(blockers);
+        } else {
+            unlabel_nodes(self.input, &mut self.plan);
+            self.plan.is_gone = self.plan.steps.is_empty();
+        }
+        self.plan
+    }
 }
 
 fn run_hooks(input: &Input<'_>, event: HookEvent, plan: &mut Plan) -> Option<StateView> {
@@ -58,7 +128,9 @@ fn is_namespace_going(input: &Input<'_>) -> bool {
 }
 
 fn states_in_reverse(memory: &Memory) -> Vec<(String, Vec<Known>)> {
-    let mut state_to_objects: BTreeMap<String, Vec<Known>> = BTreeMap::new();
+    // A state whose objects are gone is still looked at while plugins may be called after it.
+    let going = memory.around.going.iter().map(|state| (state.clone(), Vec::new()));
+    let mut state_to_objects: BTreeMap<String, Vec<Known>> = going.collect();
     for known in memory.objects.values() {
         state_to_objects.entry(known.state.clone()).or_default().push(known.clone());
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use pintle_api::{Facts, Object, ObjectRef, Timestamp, status::StateStatus, watch::Adopt};
 
-use crate::{CallAnswer, CallKey, Flavor, Hook, Memory, Pools, Refusal};
+use crate::{AskKey, CallAnswer, CallKey, Flavor, Hook, Memory, Pools, Reference, Refusal, Told};
 
 /// One chart, one set of values, one target namespace, one owner.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,6 +82,12 @@ pub struct Answers {
     pub calls: BTreeMap<CallKey, CallAnswer>,
     /// Live objects as writes returned them, newer than any cache.
     pub written: BTreeMap<ObjectRef, Arc<Object>>,
+    /// Marks of the objects outside of the inventory, and of parts, that were applied.
+    pub applied: BTreeMap<(ObjectRef, String), String>,
+    /// Answers of plugins that are called around states, or reconcile.
+    pub told: BTreeMap<AskKey, Told>,
+    /// What came of deeds, by plugin and key; nothing means done.
+    pub acted: BTreeMap<(String, String), Option<Refusal>>,
 }
 
 /// Everything a decision is made from.
@@ -92,6 +98,8 @@ pub struct Input<'a> {
     pub states: &'a [StateInput],
     /// Hooks of the chart, or of the revision that is to go.
     pub hooks: &'a [Hook],
+    /// Plugins that are called around the whole release.
+    pub around: &'a [Reference],
     /// Nodes it may use.
     pub pools: &'a Pools,
     /// What it remembers.

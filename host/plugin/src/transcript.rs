@@ -178,10 +178,10 @@ impl Kept {
         input::canonical(&Value::Array(parts.into_iter().chain([args]).collect()))
     }
 
-    /// The release it was for, as `namespace/name`.
+    /// The plugin that was called.
     #[must_use]
-    pub fn release(&self) -> String {
-        format!("{}/{}", self.call.release.namespace, self.call.release.name)
+    pub fn plugin(&self) -> &Plugin {
+        &self.plugin
     }
 
     /// The whole call without values of Secrets.

@@ -17,6 +17,7 @@ mod charts;
 mod config_map;
 mod error;
 mod folder;
+mod images;
 mod index;
 mod oci;
 mod pack;

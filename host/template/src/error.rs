@@ -334,7 +334,9 @@ impl fmt::Display for Error {
         match (repr.kind, self.chain().next()) {
             (_, None) => f.write_str(&repr.message),
             (ErrorKind::Parse, Some(frame)) if repr.frames.len() == 1 => {
-                write!(f, "parse error at ({}:{}): {}", frame.file(), frame.line(), repr.message)
+                // Helm keeps what follows the last colon of Go's sentence; the drawing has all of it.
+                let last = repr.message.rsplit(": ").next().unwrap_or_default();
+                write!(f, "parse error at ({}:{}): {last}", frame.file(), frame.line())
             }
             (ErrorKind::Author, Some(frame)) => {
                 write!(f, "execution error at ({}): {}", frame.location(), repr.message)

@@ -8,7 +8,7 @@ use crate::value::print::{MAX_TEXT, PrintError};
 use crate::value::{Value, is_nil, type_of};
 use verbs::print_arg;
 
-/// Largest width, precision or argument index Go accepts.
+/// Beyond this a number of a format, as an argument or before its last digit, is none to Go.
 const MAX_NUMBER: usize = 1_000_000;
 
 /// The flags of one verb.
@@ -83,11 +83,10 @@ impl Printer<'_> {
             spec.width = Some(width);
             self.index_ok &= !after_index;
         }
-        if self.peek() == Some(b'.') {
+        if self.peek() == Some(b'.') && self.rest.len() > 1 {
             self.skip();
             self.index_ok &= !after_index;
-            after_index = self.index();
-            self.precision(&mut spec);
+            after_index = self.index() & !self.precision(&mut spec);
         }
         if !after_index {
             self.index();
@@ -119,17 +118,18 @@ impl Printer<'_> {
         }
     }
 
-    fn precision(&mut self, spec: &mut Spec) {
+    /// Whether it was an argument, so that an index before it is used up.
+    fn precision(&mut self, spec: &mut Spec) -> bool {
         if self.peek() != Some(b'*') {
             spec.precision = Some(self.number().unwrap_or(0));
-            return;
+            return false;
         }
         self.skip();
         match self.star().map(usize::try_from) {
             Some(Ok(precision)) => spec.precision = Some(precision),
-            Some(Err(_)) => {}
-            None => self.out.extend(b"%!(BADPREC)"),
+            Some(Err(_)) | None => self.out.extend(b"%!(BADPREC)"),
         }
+        true
     }
 
     /// An `int` argument for `*`.
@@ -140,15 +140,19 @@ impl Printer<'_> {
         (int.unsigned_abs() <= MAX_NUMBER as u64).then_some(int)
     }
 
+    /// The digits that come next. One too large swallows the rest of the format, as in Go.
     fn number(&mut self) -> Option<usize> {
-        let digits = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let (number, rest) = self.rest.split_at(digits);
-        if number.is_empty() {
-            return None;
+        let mut number = None;
+        while let Some(digit) = self.peek().filter(u8::is_ascii_digit) {
+            let known = number.unwrap_or(0);
+            if known > MAX_NUMBER {
+                self.rest = &[];
+                return None;
+            }
+            number = Some(known * 10 + usize::from(digit - b'0'));
+            self.skip();
         }
-        self.rest = rest;
-        let number: Option<usize> = std::str::from_utf8(number).ok()?.parse().ok();
-        number.filter(|number| *number <= MAX_NUMBER)
+        number
     }
 
     /// `[n]`: the argument to use next. Returns whether there was one.
@@ -162,14 +166,15 @@ impl Printer<'_> {
             self.skip();
             return false;
         };
-        let inner = self.rest.get(1..end).unwrap_or_default();
-        let number = std::str::from_utf8(inner).ok().and_then(|text| text.parse::<usize>().ok());
-        self.rest = self.rest.get(end + 1..).unwrap_or_default();
+        let (inner, rest) = self.rest.split_at(end);
+        self.rest = inner.get(1..).unwrap_or_default();
+        let number = self.number().filter(|_| self.rest.is_empty());
+        self.rest = rest.get(1..).unwrap_or_default();
         match number.and_then(|number| number.checked_sub(1)) {
             Some(index) if index < self.args.len() => self.next = index,
             _ => self.index_ok = false,
         }
-        true
+        number.is_some()
     }
 
     fn verb(&mut self, mut spec: Spec) -> Result<(), PrintError> {

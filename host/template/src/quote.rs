@@ -18,7 +18,15 @@ pub(crate) fn quote(bytes: &[u8]) -> String {
 
 /// A double-quoted Go string in ASCII, as `%+q` prints it.
 pub(crate) fn quote_ascii(bytes: &[u8]) -> String {
-    let quoted = quote(bytes);
+    ascii(&quote(bytes))
+}
+
+/// As [`quote_char`], with all that is not ASCII escaped.
+pub(crate) fn quote_char_ascii(c: char) -> String {
+    ascii(&quote_char(c))
+}
+
+fn ascii(quoted: &str) -> String {
     let mut out = String::with_capacity(quoted.len());
     for c in quoted.chars() {
         match u32::from(c) {

@@ -188,6 +188,31 @@ impl Version {
         &self.original
     }
 
+    /// The next version that differs in its last part; the release itself where this is one before it.
+    #[must_use]
+    pub fn next_patch(&self) -> Self {
+        let step = u64::from(self.pre.is_empty());
+        self.released(self.major, self.minor, self.patch.saturating_add(step))
+    }
+
+    /// The next version that differs in its second part.
+    #[must_use]
+    pub fn next_minor(&self) -> Self {
+        self.released(self.major, self.minor.saturating_add(1), 0)
+    }
+
+    /// The next version that differs in its first part.
+    #[must_use]
+    pub fn next_major(&self) -> Self {
+        self.released(self.major.saturating_add(1), 0, 0)
+    }
+
+    fn released(&self, major: u64, minor: u64, patch: u64) -> Self {
+        let v = if self.original.starts_with('v') { "v" } else { "" };
+        let original = format!("{v}{major}.{minor}.{patch}");
+        Self { major, minor, patch, pre: String::new(), metadata: String::new(), original }
+    }
+
     fn numbers(&self) -> (u64, u64, u64) {
         (self.major, self.minor, self.patch)
     }

@@ -71,6 +71,8 @@ pub enum ListType {
 pub struct Map {
     entries: RwLock<Entries>,
     ty: MapType,
+    /// A nil map of Go: empty, and `null` in JSON and YAML.
+    is_null: bool,
 }
 
 /// A Go slice. Its items do not change; what is in them may.
@@ -102,6 +104,11 @@ pub fn is_nil(value: &Value) -> bool {
 /// A new `map[string]interface {}`.
 pub fn map_value(entries: Entries) -> Value {
     Value::from_object(Map::new(entries, MapType::Any))
+}
+
+/// A nil map of the given type: an empty one that is `null` in JSON and YAML.
+pub fn nil_map(ty: MapType) -> Value {
+    Value::from_object(Map { entries: RwLock::default(), ty, is_null: true })
 }
 
 /// A new map of the given type.
@@ -205,7 +212,12 @@ fn has_items(value: &Value) -> bool {
 impl Map {
     /// A map with these entries.
     pub fn new(entries: Entries, ty: MapType) -> Self {
-        Self { entries: RwLock::new(entries), ty }
+        Self { entries: RwLock::new(entries), ty, is_null: false }
+    }
+
+    /// Whether it is `null` in JSON and YAML: a nil map into which nothing was put.
+    pub(crate) fn is_null(&self) -> bool {
+        self.is_null && self.read().is_empty()
     }
 
     /// The Go type of the map.

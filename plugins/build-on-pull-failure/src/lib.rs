@@ -40,11 +40,14 @@ config! {
     }
 }
 
-/// What is kept from call to call: the number of the build that was begun last.
+/// What is kept from call to call.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Saved {
+    /// Number of the build that was begun last.
     attempt: u32,
+    /// Pods that were started again: until they are gone they still say that they cannot pull.
+    restarted: Vec<String>,
 }
 
 /// The plugin.
@@ -69,10 +72,11 @@ impl Hooks for BuildOnPullFailure {
         if around.phase != Phase::Waiting {
             return Ok(Step::go());
         }
-        let Saved { attempt } = inputs::saved()?.unwrap_or_default();
+        let Saved { attempt, restarted } = inputs::saved()?.unwrap_or_default();
         let build =
             Live::find(&around.applied, "build").map(|live| live.object.read::<Build>()).transpose()?;
-        let stuck = stuck(call, around)?;
+        let mut stuck = stuck(call, around)?;
+        stuck.retain(|(pod, _)| !restarted.contains(pod));
         match build.as_ref().map(|build| build.status.phase.as_str()) {
             Some("Complete") => Ok(restart(call, &stuck, attempt)),
             Some("Failed" | "Error" | "Cancelled") if attempt >= call.config.attempts => {
@@ -142,7 +146,10 @@ fn want(call: &Call<Config>, around: &Around, attempt: u32) -> Result<Step, Fail
 /// The image is there: pods that back off would wait minutes until they look again.
 fn restart(call: &Call<Config>, stuck: &[(String, String)], attempt: u32) -> Step {
     let namespace = &call.context.release.namespace;
-    let step = Step::go().event(EventKind::Normal, "ImageBuilt", format!("built in attempt {attempt}"));
+    let pods: Vec<&String> = stuck.iter().map(|(pod, _)| pod).collect();
+    let step = Step::go()
+        .event(EventKind::Normal, "ImageBuilt", format!("built in attempt {attempt}"))
+        .save(&json!({"attempt": attempt, "restarted": pods}));
     stuck.iter().fold(step, |step, (pod, _)| {
         let key = format!("restart-{pod}-{attempt}");
         step.action(Action::new(key, "delete", ObjectRef::new("v1", "Pod", pod).within(namespace)))

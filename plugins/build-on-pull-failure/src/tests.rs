@@ -74,6 +74,9 @@ fn after_a_build_the_pods_that_back_off_are_started_again() {
     assert_eq!(*step.outcome(), Outcome::Go);
     let keys: Vec<&str> = step.report().actions.iter().map(|action| action.key.as_str()).collect();
     assert_eq!(keys, ["restart-driver-a-1", "restart-driver-c-1"]);
+    let saved: Value = serde_json::from_str(step.report().save.as_deref().unwrap()).unwrap();
+    let again = waiting(host().saved(saved), []).unwrap();
+    assert_eq!((again.outcome(), again.wanted().count()), (&Outcome::Go, 0), "while those pods still go");
 }
 
 #[test]

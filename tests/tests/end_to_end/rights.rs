@@ -18,13 +18,14 @@ const AT_ONCE: usize = 4;
 const SILENCE: Duration = Duration::from_secs(15);
 
 /// Rights that the example does not need, and who does.
-const UNAFFECTED: [(&str, &str); 9] = [
+const UNAFFECTED: [(&str, &str); 10] = [
     (
         "specialresources/finalizers",
         "asked for by an admission plugin that OpenShift has and this API server has not",
     ),
     ("specialresourcemodules", "of a kind the example does not use"),
     ("preflightvalidations", "of a kind the example does not use"),
+    ("pluginpolicies", "of a kind the example does not use"),
     ("watches", "of a kind the example does not use"),
     ("watches/status", "of a kind the example does not use"),
     ("plugins/status", "a Plugin is told how it is; releases do not read that"),

@@ -8,6 +8,10 @@ use super::Values;
 const MAX_INDEX: usize = 65_536;
 /// Most dots in a name; Helm's limit.
 const MAX_NESTING: usize = 30;
+/// Most lists directly inside each other. Helm has no limit here, and no stack that ends.
+const MAX_LISTS: usize = 100;
+const MAPPING: &str = "map[string]interface {}";
+const LIST: &str = "[]interface {}";
 
 /// Why a line cannot be read. The texts are Helm's where it has one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,20 +29,31 @@ pub enum SetError {
     #[error("list must terminate with '}}'")]
     OpenList,
     /// `a[x]=1`.
-    #[error("error parsing index: {0:?} is no number")]
+    #[error("error parsing index: strconv.Atoi: parsing {0:?}: invalid syntax")]
     Index(String),
+    /// `a[-1]=1`.
+    #[error("negative {0} index not allowed")]
+    NegativeIndex(i64),
     /// `a[99999999]=1`.
     #[error("index of {0} is greater than maximum supported index of {MAX_INDEX}")]
     IndexTooLarge(usize),
     /// `a[0]b=1`.
-    #[error("unexpected data at end of array index: {0:?}")]
+    #[error("unexpected data at end of array index: {}", go_letters(.0))]
     AfterIndex(String),
     /// More dots than [`MAX_NESTING`].
     #[error("value name nested level is greater than maximum supported nested level of {MAX_NESTING}")]
     TooDeep,
+    /// More lists directly inside each other than [`MAX_LISTS`].
+    #[error("more than {MAX_LISTS} lists inside each other")]
+    TooManyLists,
     /// `a=1,a.b=2`.
-    #[error("unable to parse key: {0:?} holds another kind of value")]
-    Mismatch(String),
+    #[error("unable to parse key: interface conversion: interface {{}} is {found}, not {wanted}")]
+    Mismatch {
+        /// What the key holds, as Go calls it.
+        found: &'static str,
+        /// What it must hold.
+        wanted: &'static str,
+    },
     /// A value of `--set-json` that is no JSON.
     #[error("the value of {key:?} is no JSON: {problem}")]
     Json {
@@ -100,69 +115,95 @@ struct Parser<'a> {
     mode: Mode<'a>,
 }
 
+/// Why a key was not read to its end: Go's parser takes the end of the line for the end of its work wherever it
+/// meets it, also in the middle of an index.
+enum Halt {
+    End,
+    Fault(SetError),
+}
+
+impl From<SetError> for Halt {
+    fn from(error: SetError) -> Self {
+        Self::Fault(error)
+    }
+}
+
+/// How deep an item stands.
+#[derive(Clone, Copy)]
+struct Depth {
+    names: usize,
+    lists: usize,
+}
+
 impl<'a> Parser<'a> {
     fn new(line: &'a str, mode: Mode<'a>) -> Self {
         Self { rest: line, mode }
     }
 
     fn run(mut self, values: &mut Values) -> Result<(), SetError> {
-        while !self.rest.is_empty() {
-            self.key(values, 0)?;
+        loop {
+            match self.key(values, 0) {
+                Ok(()) => {}
+                Err(Halt::End) => return Ok(()),
+                Err(Halt::Fault(error)) => return Err(error),
+            }
         }
-        Ok(())
     }
 
-    fn key(&mut self, table: &mut Values, depth: usize) -> Result<(), SetError> {
+    fn key(&mut self, table: &mut Values, depth: usize) -> Result<(), Halt> {
         let stops: &[char] = if self.is_literal() { &['=', '[', '.'] } else { &['=', '[', ',', '.'] };
         let (key, stop) = self.until(stops);
         match stop {
-            None if key.is_empty() => Ok(()),
-            None => Err(SetError::NoValue(key)),
+            None if key.is_empty() => Err(Halt::End),
+            None => Err(SetError::NoValue(key).into()),
             Some('[') => self.list(table, key, depth),
             Some('=') => {
+                let is_last = self.rest.is_empty() && matches!(self.mode, Mode::Typed(_));
                 let value = self.value(&key)?;
                 put(table, key, value);
-                Ok(())
+                if is_last { Err(Halt::End) } else { Ok(()) }
             }
             Some('.') => self.nested(table, key, depth),
             Some(_) => {
                 put(table, key.clone(), Value::from(""));
-                Err(SetError::EndsWithComma(key))
+                Err(SetError::EndsWithComma(key).into())
             }
         }
     }
 
-    fn nested(&mut self, table: &mut Values, key: String, depth: usize) -> Result<(), SetError> {
+    fn nested(&mut self, table: &mut Values, key: String, depth: usize) -> Result<(), Halt> {
         if depth + 1 > MAX_NESTING {
-            return Err(SetError::TooDeep);
+            return Err(SetError::TooDeep.into());
         }
         let mut inner = match table.remove(&key) {
             None => Map::new(),
             Some(Value::Object(inner)) => inner,
             Some(other) => {
-                table.insert(key.clone(), other);
-                return Err(SetError::Mismatch(key));
+                let mismatch = SetError::Mismatch { found: go_type(&other), wanted: MAPPING };
+                table.insert(key, other);
+                return Err(mismatch.into());
             }
         };
         let result = self.key(&mut inner, depth + 1);
         if inner.is_empty() {
-            return result.and(Err(SetError::EmptyMap(key)));
+            return result.and(Err(SetError::EmptyMap(key).into()));
         }
         put(table, key, Value::Object(inner));
         result
     }
 
-    fn list(&mut self, table: &mut Values, key: String, depth: usize) -> Result<(), SetError> {
+    fn list(&mut self, table: &mut Values, key: String, depth: usize) -> Result<(), Halt> {
         let index = self.index()?;
         let list = match table.remove(&key) {
             None => Vec::new(),
             Some(Value::Array(list)) => list,
             Some(other) => {
-                table.insert(key.clone(), other);
-                return Err(SetError::Mismatch(key));
+                let mismatch = SetError::Mismatch { found: go_type(&other), wanted: LIST };
+                table.insert(key, other);
+                return Err(mismatch.into());
             }
         };
-        let (list, result) = self.item(list, index, &key, depth);
+        let (list, result) = self.item(list, index, &key, Depth { names: depth, lists: 0 });
         put(table, key, Value::Array(list));
         result
     }
@@ -171,64 +212,72 @@ impl<'a> Parser<'a> {
     fn item(
         &mut self,
         mut list: Vec<Value>,
-        index: usize,
+        index: i64,
         key: &str,
-        depth: usize,
-    ) -> (Vec<Value>, Result<(), SetError>) {
+        depth: Depth,
+    ) -> (Vec<Value>, Result<(), Halt>) {
+        let Ok(index) = usize::try_from(index) else {
+            return (list, Err(SetError::NegativeIndex(index).into()));
+        };
         let old = list.get_mut(index).map(Value::take);
-        match self.item_value(old.clone().unwrap_or_default(), key, depth) {
-            Ok(value) => {
-                if list.len() <= index {
-                    list.resize(index + 1, Value::Null);
-                }
-                if let Some(slot) = list.get_mut(index) {
-                    *slot = value;
-                }
-                (list, Ok(()))
+        let value = self.item_value(old.clone().unwrap_or_default(), key, depth);
+        let value = value.and_then(|value| match index {
+            ..=MAX_INDEX => Ok(value),
+            _ => Err(SetError::IndexTooLarge(index).into()),
+        });
+        let (value, result) = match value {
+            Ok(value) => (Some(value), Ok(())),
+            Err(halt) => (old, Err(halt)),
+        };
+        if let Some(value) = value {
+            if list.len() <= index {
+                list.resize(index + 1, Value::Null);
             }
-            Err(error) => {
-                if let (Some(slot), Some(old)) = (list.get_mut(index), old) {
-                    *slot = old;
-                }
-                (list, Err(error))
+            if let Some(slot) = list.get_mut(index) {
+                *slot = value;
             }
         }
+        (list, result)
     }
 
-    fn item_value(&mut self, old: Value, key: &str, depth: usize) -> Result<Value, SetError> {
+    fn item_value(&mut self, old: Value, key: &str, depth: Depth) -> Result<Value, Halt> {
         let (text, stop) = self.until(&['[', '.', '=']);
         if !text.is_empty() {
-            return Err(SetError::AfterIndex(text));
+            return Err(SetError::AfterIndex(text).into());
         }
         match stop {
-            Some('=') => self.value(key),
+            Some('=') => Ok(self.value(key)?),
             Some('[') => {
+                if depth.lists >= MAX_LISTS {
+                    return Err(SetError::TooManyLists.into());
+                }
                 let index = self.index()?;
                 let inner = match old {
                     Value::Array(inner) => inner,
                     Value::Null => Vec::new(),
-                    _ => return Err(SetError::Mismatch(key.to_owned())),
+                    other => {
+                        return Err(SetError::Mismatch { found: go_type(&other), wanted: LIST }.into());
+                    }
                 };
-                let (list, result) = self.item(inner, index, key, depth + 1);
+                let depth = Depth { lists: depth.lists + 1, ..depth };
+                let (list, result) = self.item(inner, index, key, depth);
                 result.map(|()| Value::Array(list))
             }
             Some(_) => {
                 let mut inner = if let Value::Object(inner) = old { inner } else { Map::new() };
-                if depth + 1 > MAX_NESTING {
-                    return Err(SetError::TooDeep);
-                }
-                self.key(&mut inner, depth + 1)?;
+                self.key(&mut inner, depth.names)?;
                 Ok(Value::Object(inner))
             }
-            None => Err(SetError::NoValue(key.to_owned())),
+            None => Err(Halt::End),
         }
     }
 
-    fn index(&mut self) -> Result<usize, SetError> {
+    fn index(&mut self) -> Result<i64, Halt> {
         let (text, stop) = self.until(&[']']);
-        let index: usize =
-            text.parse().ok().filter(|_| stop.is_some()).ok_or_else(|| SetError::Index(text.clone()))?;
-        if index > MAX_INDEX { Err(SetError::IndexTooLarge(index)) } else { Ok(index) }
+        if stop.is_none() {
+            return Err(Halt::End);
+        }
+        text.parse().map_err(|_| SetError::Index(text).into())
     }
 
     fn value(&mut self, key: &str) -> Result<Value, SetError> {
@@ -331,6 +380,24 @@ fn put(table: &mut Values, key: String, value: Value) {
     }
 }
 
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nil",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => LIST,
+        Value::Object(_) => MAPPING,
+    }
+}
+
+/// Letters one by one, as Go quotes a list of them.
+fn go_letters(text: &str) -> String {
+    let letters: Vec<String> = text.chars().map(|letter| format!("{letter:?}")).collect();
+    format!("[{}]", letters.join(" "))
+}
+
 fn typed(text: &str) -> Value {
     if text.eq_ignore_ascii_case("true") {
         Value::Bool(true)
@@ -428,15 +495,17 @@ mod tests {
             ("a,b=1", SetError::EndsWithComma("a".into())),
             ("a={x", SetError::OpenList),
             ("a[x]=1", SetError::Index("x".into())),
-            ("a[-1]=1", SetError::Index("-1".into())),
+            ("a[-1]=1", SetError::NegativeIndex(-1)),
             ("a[65537]=1", SetError::IndexTooLarge(65_537)),
             ("a[0]b=1", SetError::AfterIndex("b".into())),
-            ("a=1,a.b=2", SetError::Mismatch("a".into())),
-            ("a=1,a[0]=2", SetError::Mismatch("a".into())),
+            ("a=1,a.b=2", SetError::Mismatch { found: "int64", wanted: MAPPING }),
+            ("a=1,a[0]=2", SetError::Mismatch { found: "int64", wanted: LIST }),
             ("a.=1", SetError::EmptyMap("a".into())),
         ] {
             assert_eq!(set(line, &mut Values::new()).unwrap_err(), error, "{line}");
         }
+        let lists = format!("a{}=1", "[0]".repeat(100_000));
+        assert_eq!(set(&lists, &mut Values::new()).unwrap_err(), SetError::TooManyLists);
         let deep = format!("{}a=1", "a.".repeat(31));
         assert_eq!(set(&deep, &mut Values::new()).unwrap_err(), SetError::TooDeep);
         assert!(set(&format!("{}a=1", "a.".repeat(30)), &mut Values::new()).is_ok());

@@ -9,7 +9,7 @@ use std::{
 
 use pintle_api::Record;
 use pintle_chart::{
-    Chart, File,
+    Chart, ChartError, File,
     archive::{MAX_ARCHIVE, MAX_ENTRIES, MAX_FILE},
     ignore::Rules,
 };
@@ -121,7 +121,7 @@ fn from_file(path: &Path) -> Result<Arc<Chart>, Failure> {
         )));
     }
     let bytes = fs::read(path).map_err(|error| open_failed(&shown, &error))?;
-    Chart::from_archive(&bytes).map(Arc::new).map_err(|error| Failure::of(&error))
+    Ok(Arc::new(Chart::from_archive(&bytes)?))
 }
 
 fn from_folder(folder: &Path) -> Result<Arc<Chart>, Failure> {
@@ -134,10 +134,10 @@ fn from_folder(folder: &Path) -> Result<Arc<Chart>, Failure> {
         )));
     }
     let text = fs::read_to_string(folder.join(".helmignore")).unwrap_or_default();
-    let rules = Rules::parse(&text).map_err(|error| Failure::of(&error))?;
+    let rules = Rules::parse(&text).map_err(ChartError::from)?;
     let mut files = Vec::new();
     collect(folder, "", &rules, &mut files, 0)?;
-    Chart::from_folder(files).map(Arc::new).map_err(|error| Failure::of(&error))
+    Ok(Arc::new(Chart::from_folder(files)?))
 }
 
 /// The files below a folder that `.helmignore` leaves; links are followed, as Helm does.

@@ -2,7 +2,9 @@
 
 use std::{cell::RefCell, io::Read as _, time::Instant};
 
-use pintle_chart::{Values, values};
+use pintle_chart::{Values, YamlError, origin::Origin, values};
+
+use serde_json::Value;
 
 use super::{chart, failure::Failure};
 
@@ -30,20 +32,29 @@ pub(super) struct Args {
     set_literal: Vec<String>,
 }
 
-/// All of them over each other.
-pub(super) fn read(args: &Args) -> Result<Values, Failure> {
+/// All of them over each other, and each by itself.
+pub(super) fn read(args: &Args) -> Result<(Values, Vec<Origin>), Failure> {
+    let mut origins = Vec::new();
+    let values = lay(args, &mut origins)?;
+    Ok((values, origins))
+}
+
+fn lay(args: &Args, origins: &mut Vec<Origin>) -> Result<Values, Failure> {
     let Args { files, set, set_string, set_json, set_file, set_literal } = args;
     let mut all = Values::new();
     for place in files {
-        let text = read_file(place)?;
-        let read = values::parse(&text).map_err(|error| not_values(place, &error))?;
+        let bytes = read_bytes(place)?;
+        let text = pintle_chart::text_of(&bytes).map_err(|error| no_text(place, &error))?.to_owned();
+        let read = values::parse(&text).map_err(|error| not_values(place, &text, &error))?;
         all = values::overlay([&all, &read]);
+        origins.push(Origin::File { name: place.trim().to_owned(), text });
     }
+    let of_files = all.clone();
     for line in set_json {
         all = json(line, all)?;
     }
     let failed = |flag: &'static str| {
-        move |error: values::SetError| Failure::new(format!("failed parsing {flag} data: {}", in_go(&error)))
+        move |error: values::SetError| Failure::new(format!("failed parsing {flag} data: {error}"))
     };
     for line in set {
         values::set(line, &mut all).map_err(failed("--set"))?;
@@ -67,17 +78,20 @@ pub(super) fn read(args: &Args) -> Result<Values, Failure> {
     for line in set_literal {
         values::set_literal(line, &mut all).map_err(failed("--set-literal"))?;
     }
+    origins.push(Origin::Other { name: "a --set flag".to_owned(), values: changed(&of_files, &all) });
     Ok(all)
 }
 
-/// As Go says it where its words are not ours.
-fn in_go(error: &values::SetError) -> String {
-    match error {
-        values::SetError::Index(text) => {
-            format!("error parsing index: strconv.Atoi: parsing {text:?}: invalid syntax")
+/// What is in `after` and not, or not so, in `before`.
+fn changed(before: &Values, after: &Values) -> Values {
+    let changed = after.iter().filter_map(|(key, value)| match (before.get(key), value) {
+        (Some(known), value) if known == value => None,
+        (Some(Value::Object(before)), Value::Object(after)) => {
+            Some((key.clone(), Value::Object(changed(before, after))))
         }
-        other => other.to_string(),
-    }
+        _ => Some((key.clone(), value.clone())),
+    });
+    changed.collect()
 }
 
 fn json(line: &str, mut all: Values) -> Result<Values, Failure> {
@@ -92,23 +106,38 @@ fn json(line: &str, mut all: Values) -> Result<Values, Failure> {
     Ok(values::overlay([&all, &read]))
 }
 
-fn not_values(place: &str, error: &values::Error) -> Failure {
+fn not_values(place: &str, text: &str, error: &values::Error) -> Failure {
     let said = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
-    Failure::new(format!("failed to parse {place}: cannot unmarshal yaml document: {said}"))
+    let failure = Failure::new(format!("failed to parse {place}: cannot unmarshal yaml document: {said}"));
+    match error {
+        values::Error::Yaml { line, .. } if *line > 0 => {
+            let shown = text.lines().nth(line - 1).unwrap_or_default();
+            failure.drawn_as(format!("{place}:{line}: {shown}"))
+        }
+        _ => failure,
+    }
+}
+
+fn no_text(place: &str, error: &YamlError) -> Failure {
+    let failure = Failure::new(format!("failed to parse {place}: cannot unmarshal yaml document: {error}"));
+    failure.drawn_as(format!("{place}:{}: not UTF-8", error.line))
 }
 
 fn read_file(place: &str) -> Result<String, Failure> {
+    Ok(String::from_utf8_lossy(&read_bytes(place)?).into_owned())
+}
+
+fn read_bytes(place: &str) -> Result<Vec<u8>, Failure> {
     let place = place.trim();
-    let bytes = if place == "-" {
+    if place == "-" {
         let mut bytes = Vec::new();
         let read = std::io::stdin().read_to_end(&mut bytes);
-        read.map(|_| bytes).map_err(|error| Failure::new(format!("read standard input: {error}")))?
+        read.map(|_| bytes).map_err(|error| Failure::new(format!("read standard input: {error}")))
     } else if place.starts_with("https://") || place.starts_with("http://") {
-        chart::download(place, Instant::now())?
+        chart::download(place, Instant::now())
     } else {
-        std::fs::read(place).map_err(|error| open_failed(place, &error))?
-    };
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+        std::fs::read(place).map_err(|error| open_failed(place, &error))
+    }
 }
 
 /// As Go says it.

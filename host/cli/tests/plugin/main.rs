@@ -11,5 +11,6 @@ mod contract;
 mod languages;
 mod pintle;
 mod project;
+mod recordings;
 mod registry;
 mod sizes;

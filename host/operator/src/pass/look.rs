@@ -1,16 +1,20 @@
 //! One look at the world: what the release shall be, and what it needs next.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
-use pintle_api::{Facts, Gvk, Record, Timestamp};
-use pintle_plan::{Input, Memory, Plan, Pool, Pools, RenderFault, Term, decide, fnv1a, hold, parse_gate};
+use pintle_api::{Facts, Gvk, Record, Timestamp, names};
+use pintle_plan::{
+    Input, Memory, Plan, Pool, Pools, Reference, RenderFault, Term, decide, fnv1a, hold, parse_gate,
+    parse_plugins,
+};
 
 use super::settle::Settling;
 use crate::{
+    context::Context,
     front::Front,
     map::Mapping,
     plugins::{Named, question::NoAnswer},
-    render::{self, Objects, Raw, Rendering},
+    render::{self, Objects, Raw, Rendering, patience},
     report,
 };
 
@@ -132,18 +136,20 @@ impl Settling<'_> {
         work: impl FnOnce(&Rendering<'_>) -> T,
     ) -> T {
         let ctx = self.ctx;
-        let with = Rendering {
-            front: self.front,
-            chart: self.chart,
-            pools: &ground.pools,
-            fan: &ground.fan,
-            mapping: &ground.mapping,
-            memory: &self.progress.memory,
-            capabilities: &ctx.capabilities(),
-            facts,
-            is_namespaced: &|gvk: &Gvk| ctx.is_namespaced(gvk),
-        };
-        tokio::task::block_in_place(|| work(&with))
+        patience::run(patience::PATIENCE, nobody_waits(ctx), |cancel| {
+            work(&Rendering {
+                front: self.front,
+                chart: self.chart,
+                pools: &ground.pools,
+                fan: &ground.fan,
+                mapping: &ground.mapping,
+                memory: &self.progress.memory,
+                capabilities: &ctx.capabilities(),
+                facts,
+                cancel,
+                is_namespaced: &|gvk: &Gvk| ctx.is_namespaced(gvk),
+            })
+        })
     }
 
     /// The next steps. Reads nothing but through facts.
@@ -156,12 +162,14 @@ impl Settling<'_> {
             memory.revision_mark = mark;
         }
         let before = report::states_before(&front.owner);
+        let around = self.around();
         let look = |facts: &dyn Facts| {
             let pools = Pools::observe(facts, &front.node_selector()).found().unwrap_or_default();
             decide(&Input {
                 release: &front.release,
                 states: &objects.states,
                 hooks: &objects.hooks,
+                around: &around,
                 pools: &pools,
                 memory: &memory,
                 answers: &self.progress.answers,
@@ -173,6 +181,12 @@ impl Settling<'_> {
         let (plan, seen) = self.ctx.know(self.key, look).await;
         reads.extend(seen);
         plan
+    }
+
+    /// Plugins around the release. Where their names cannot be read nothing of the chart is rendered, and so
+    /// nothing goes on without them.
+    fn around(&self) -> Vec<Reference> {
+        self.front.around(&self.chart.chart).unwrap_or_default()
     }
 
     /// Everything stays as it is while it is not known what it shall be.
@@ -214,7 +228,30 @@ impl Settling<'_> {
             Term::Plugin { name, .. } => Some(name),
             Term::Builtin { .. } | Term::Logs { .. } => None,
         });
-        mappers.map(|named| named.name).chain(waited).collect()
+        let around = self.around().into_iter().map(|reference| reference.named.plugin);
+        mappers.map(|named| named.name).chain(waited).chain(around).chain(around_states(objects)).collect()
+    }
+}
+
+/// Plugins that objects name as hooks of their states.
+fn around_states(objects: &Objects) -> impl Iterator<Item = String> {
+    let named = objects.all().flat_map(|rendered| {
+        [names::PRE, names::POST].map(|annotation| {
+            let text = rendered.object.annotation(annotation)?;
+            parse_plugins(annotation, text).ok()
+        })
+    });
+    named.flatten().flatten().map(|named| named.plugin)
+}
+
+/// Done when this process no longer leads, or ends.
+fn nobody_waits(ctx: &Context) -> impl Future<Output = ()> + Send + use<> {
+    let (leadership, queue) = (ctx.leadership.clone(), Arc::clone(&ctx.queue));
+    async move {
+        tokio::select! {
+            () = leadership.ended() => {}
+            () = queue.closed() => {}
+        }
     }
 }
 

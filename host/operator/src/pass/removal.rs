@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use pintle_api::{Facts, Timestamp, names};
-use pintle_plan::{Hook, Input, Plan, Pools, decide_removal};
+use pintle_plan::{Hook, Input, Memory, Plan, Pools, decide_removal};
 use pintle_plugin::Operation;
+use serde_json::Value;
 
 use super::{PAUSE, PLANS, pause, remember};
 use crate::{
@@ -28,6 +29,7 @@ pub(super) async fn run(ctx: &Context, key: &Key, front: &Front) -> Option<Durat
         let look = |facts: &dyn Facts| think(front, &hooks, &progress, facts, now);
         let (mut plan, mut seen) = ctx.know(key, look).await;
         seen.extend(reads.clone());
+        seen.extend(progress.reads.clone());
         ctx.watches.register(&key.holder(), &seen);
         let steps = std::mem::take(&mut plan.steps);
         progress.memory = plan.memory.clone();
@@ -36,23 +38,26 @@ pub(super) async fn run(ctx: &Context, key: &Key, front: &Front) -> Option<Durat
         }
         let has_refusals = !progress.answers.refusals.is_empty();
         if steps.is_empty() || has_refusals {
+            if progress.memory.differs_for_good(&saved) {
+                remember(ctx, front, &mut progress.memory).await;
+            }
             let tries = ctx.ledger.count_try(key, has_refusals);
             let revision = progress.memory.revision;
             let said = &progress.said;
             let outcome = Outcome { plan: &plan, chart: None, revision, tries, is_removal: true, said };
             let told = report::run(ctx, key, front, &outcome).await;
             let again = has_refusals.then(|| pause(tries));
-            return [told, again].into_iter().flatten().min();
+            return [told, again, plan.recheck].into_iter().flatten().min();
         }
         if progress.memory.differs_for_good(&saved) {
             // A hook whose begin is not stored might run twice. In a namespace that is going, where nothing
             // can be stored, none is begun.
-            if !remember(ctx, front, &progress.memory).await {
+            if !remember(ctx, front, &mut progress.memory).await {
                 return Some(pause(ctx.ledger.count_try(key, true)));
             }
             saved = progress.memory.clone();
         }
-        apply::run(ctx, &caller(ctx, key, front, now), steps, &mut progress).await;
+        apply::run(ctx, &caller(ctx, key, front, &progress.memory, now), steps, &mut progress).await;
         if progress.lost_lead {
             return None;
         }
@@ -70,16 +75,24 @@ async fn recall(ctx: &Context, key: &Key, front: &Front, progress: &mut Progress
     record::hooks(&record)
 }
 
-fn caller<'a>(ctx: &'a Context, key: &'a Key, front: &Front, now: Timestamp) -> Caller<'a> {
+fn caller<'a>(ctx: &'a Context, key: &'a Key, front: &Front, memory: &Memory, now: Timestamp) -> Caller<'a> {
+    let owned = memory.around.owned().filter(|owned| !owned.is_part).map(|owned| owned.object.clone());
+    let own = memory.objects.values().map(|known| known.object.clone()).chain(owned);
     Caller {
         ctx,
         key,
         owner: Arc::clone(&front.owner),
-        release: pintle_plugin::Release::default(),
+        release: pintle_plugin::Release {
+            name: front.release.name.clone(),
+            namespace: front.release.namespace.clone(),
+            chart: front.chart.name.clone(),
+            chart_version: front.chart.version.clone(),
+            revision: memory.revision,
+        },
         operation: Operation::Delete,
-        own: Arc::default(),
-        values: Arc::default(),
-        saved: Arc::default(),
+        own: Arc::new(own.collect()),
+        values: Arc::new(Value::Object(front.user_values())),
+        saved: Arc::new(memory.saved.clone()),
         now,
     }
 }
@@ -90,6 +103,7 @@ fn think(front: &Front, hooks: &[Hook], progress: &Progress, facts: &dyn Facts, 
         release: &front.release,
         states: &[],
         hooks,
+        around: &[],
         pools: &pools,
         memory: &progress.memory,
         answers: &progress.answers,
@@ -101,7 +115,7 @@ fn think(front: &Front, hooks: &[Hook], progress: &Progress, facts: &dyn Facts, 
 
 /// Nothing is left: the records of the release go, then the finalizers. An owner that stays, since it
 /// only asked for the removal, is told; without a memory it begins anew when it is managed again.
-async fn finish(ctx: &Context, key: &Key, front: &Front, plan: &Plan) -> Option<Duration> {
+pub(super) async fn finish(ctx: &Context, key: &Key, front: &Front, plan: &Plan) -> Option<Duration> {
     if let Err(err) = record::forget(ctx, key, front).await {
         tracing::warn!(owner = %front.release.owner, label = err.label(), "could not delete the records of the release");
         return Some(pause(ctx.ledger.count_try(key, true)));

@@ -111,7 +111,7 @@ impl Settling<'_> {
         // Before its first revision a release has no namespace to keep a memory in.
         let may_remember = objects.is_some() || self.progress.memory.revision > 0;
         if may_remember && self.progress.memory != self.saved {
-            remember(self.ctx, self.front, &self.progress.memory).await;
+            remember(self.ctx, self.front, &mut self.progress.memory).await;
         }
         record::conclude(self.ctx, self.key, self.front, &self.progress.memory, &plan.verdict).await;
         self.conclude(&plan).await
@@ -125,7 +125,7 @@ impl Settling<'_> {
         if !has_namespace || !self.progress.memory.differs_for_good(&self.saved) {
             return true;
         }
-        if !remember(self.ctx, self.front, &self.progress.memory).await {
+        if !remember(self.ctx, self.front, &mut self.progress.memory).await {
             return false;
         }
         self.saved = self.progress.memory.clone();
@@ -135,7 +135,10 @@ impl Settling<'_> {
 
     async fn apply(&mut self, steps: Vec<Step>, objects: &Objects, now: Timestamp) {
         let revision = self.progress.memory.revision;
-        let asks = steps.iter().any(|step| matches!(step, Step::Call(_)));
+        let owned = self.progress.memory.around.owned();
+        let owned = owned.filter(|owned| !owned.is_part).map(|owned| owned.object.clone());
+        let own = objects.all().map(|rendered| rendered.object.reference()).chain(owned).collect();
+        let asks = steps.iter().any(|step| matches!(step, Step::Call(_) | Step::Ask(_)));
         let shown = if asks { self.shown_values().await.ok() } else { None };
         let values = shown.map(|shown| shown.values().clone()).unwrap_or_default();
         let caller = Caller {
@@ -144,7 +147,7 @@ impl Settling<'_> {
             owner: Arc::clone(&self.front.owner),
             release: self.release(revision),
             operation: if revision > 1 { Operation::Upgrade } else { Operation::Install },
-            own: Arc::new(objects.all().map(|rendered| rendered.object.reference()).collect()),
+            own: Arc::new(own),
             values: Arc::new(values),
             saved: Arc::new(self.progress.memory.saved.clone()),
             now,
@@ -189,7 +192,7 @@ fn is_loading(progress: &Progress, plan: &Plan) -> bool {
 }
 
 /// The owner's status says that it is ready, and is of its present generation.
-fn was_ready(owner: &Object) -> bool {
+pub(super) fn was_ready(owner: &Object) -> bool {
     let number = |pointer: &str| owner.at(pointer).and_then(Value::as_i64);
     let conditions = owner.at("/status/conditions").and_then(Value::as_array);
     let is_ready = conditions.into_iter().flatten().any(|condition| {

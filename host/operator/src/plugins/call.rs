@@ -14,16 +14,18 @@ use pintle_cluster::object_fingerprint;
 use pintle_plan::{Call, Saved};
 use pintle_plugin::{
     Admission, CallFailure, CallResult, Operation, Outcome, Plugin, Release, Retry, StepClock,
+    transcript::Kept,
 };
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    Loaded, Named, Unready,
+    Loaded, Named, Unready, component,
     question::{Answered, Check, Function, NoAnswer, Question, Reply},
 };
 use crate::{
     context::{Context, Key},
+    images::{self, ReleaseFacts},
     ledger::{Keeping, Marks},
     metrics::CallLabels,
 };
@@ -112,6 +114,11 @@ impl Caller<'_> {
                 self.ctx.plugins.configured(&plugin, generation, named, spec).await.map_err(not_ready)
             }
             Some(Loaded { plugin: Err(unready), .. }) => Err(not_ready(unready)),
+            None if component::is_reference(name) => {
+                self.ctx.queue.wake(Key::Component(name.clone()));
+                let message = format!("{name} is being pulled and compiled");
+                Err(NoAnswer::of(Verdict::pending(blocker(LOADING, message))))
+            }
             None => {
                 let (reason, message) = self.why_not_there(name);
                 Err(NoAnswer::of(Verdict::pending(blocker(reason, message))))
@@ -141,7 +148,10 @@ impl Caller<'_> {
     /// Marks of what a question is about; its reads are compared one by one. What the plugin keeps itself
     /// is not among them: an answer that keeps something would ask for itself again.
     fn marks(&self, named: &Named, about: About) -> Marks {
-        let generation = self.ctx.plugins.find(&named.name).map(|loaded| loaded.generation);
+        let loaded = self.ctx.plugins.find(&named.name);
+        let digest = |plugin: Plugin| plugin.digest().to_owned();
+        let generation =
+            loaded.map(|loaded| (loaded.generation, loaded.plugin.ok().map(digest).unwrap_or_default()));
         let config = named.config.as_ref().map(|config| Value::Object(config.clone()).to_string());
         let text = format!("{generation:?}|{config:?}|{}|{}", self.release.revision, self.values);
         Marks { operation: pintle_plan::fnv1a(text.as_bytes()), inputs: about.mark }
@@ -180,19 +190,28 @@ impl Caller<'_> {
     ) -> CallResult<F::Answer> {
         let mut rounds = 0;
         loop {
-            let result = function.call(plugin, self.input(question, about)).await;
+            let input = self.input(question, about);
+            let result = function.call(plugin, input.clone()).await;
             rounds += 1;
             match &result.outcome {
                 Outcome::NeedsFacts(reads) if rounds < ROUNDS => {
-                    self.ctx.caches.fetch(reads, &self.key.holder()).await;
+                    let reads = images::reads_within(reads, &self.release.namespace);
+                    self.ctx.caches.fetch(&reads, &self.key.holder()).await;
                 }
-                _ => return result,
+                _ => {
+                    if let Some(ask) = function.recorded() {
+                        self.ctx.plugins.calls.keep(Kept::new(plugin, &input, ask, &result));
+                    }
+                    let record = images::record_within(&result.record, &self.release.namespace);
+                    return CallResult { record, ..result };
+                }
             }
         }
     }
 
     fn input(&self, question: &Question, about: About) -> pintle_plugin::Call {
-        let facts: Arc<dyn Facts> = Arc::clone(&self.ctx.caches) as Arc<dyn Facts>;
+        let caches = Arc::clone(&self.ctx.caches);
+        let facts = Arc::new(ReleaseFacts { caches, namespace: self.release.namespace.clone() });
         let key = &question.key;
         pintle_plugin::Call {
             facts,

@@ -211,7 +211,7 @@ impl Fault {
 // === impl Unready ===
 
 impl Unready {
-    fn from_pull(err: &PullError) -> Self {
+    pub(super) fn from_pull(err: &PullError) -> Self {
         Self { reason: err.reason().to_owned(), message: one_line(err), may_pass: err.may_pass() }
     }
 
@@ -221,7 +221,7 @@ impl Unready {
         Self { reason: err.reason().to_owned(), message: one_line(err), may_pass }
     }
 
-    fn from_load(err: &LoadError) -> Self {
+    pub(super) fn from_load(err: &LoadError) -> Self {
         Self { reason: err.reason().to_owned(), message: one_line(err), may_pass: false }
     }
 }

@@ -4,7 +4,10 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use pintle_api::{Object, Read, Record, Verdict};
 use pintle_plan::CallKey;
-use pintle_plugin::{Call, CallResult, Checked, Export, Mapped, Plugin, PostRendered, Rendered, Report};
+use pintle_plugin::{
+    Call, CallResult, Checked, Export, Mapped, Plugin, PostRendered, Rendered, Report,
+    transcript::{self, Ask},
+};
 
 /// Names one question to a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,7 +23,12 @@ pub(crate) trait Function: Sync {
     /// Which.
     const EXPORT: Export;
     /// What it gives.
-    type Answer: Answered;
+    type Answer: Answered + Into<transcript::Answered>;
+
+    /// The question as a transcript has it; nothing where it is not kept.
+    fn recorded(&self) -> Option<Ask> {
+        None
+    }
 
     /// Calls it once.
     fn call(&self, plugin: &Plugin, call: Call) -> impl Future<Output = CallResult<Self::Answer>> + Send;
@@ -99,6 +107,10 @@ impl Function for Check {
     const EXPORT: Export = Export::Readiness;
     type Answer = Checked;
 
+    fn recorded(&self) -> Option<Ask> {
+        Some(Ask::Check { target: Arc::clone(&self.0) })
+    }
+
     async fn call(&self, plugin: &Plugin, call: Call) -> CallResult<Checked> {
         plugin.check(call, Arc::clone(&self.0)).await
     }
@@ -108,6 +120,10 @@ impl Function for MapValues {
     const EXPORT: Export = Export::ValueMapper;
     type Answer = Mapped;
 
+    fn recorded(&self) -> Option<Ask> {
+        Some(Ask::MapValues)
+    }
+
     async fn call(&self, plugin: &Plugin, call: Call) -> CallResult<Mapped> {
         plugin.map_values(call).await
     }
@@ -116,6 +132,10 @@ impl Function for MapValues {
 impl Function for PostRender {
     const EXPORT: Export = Export::PostRenderer;
     type Answer = PostRendered;
+
+    fn recorded(&self) -> Option<Ask> {
+        Some(Ask::PostRender { objects: self.0.clone() })
+    }
 
     async fn call(&self, plugin: &Plugin, call: Call) -> CallResult<PostRendered> {
         plugin.post_render(call, self.0.clone()).await

@@ -8,7 +8,7 @@ use pintle_plan::{ConditionSet, Memory, Saved, fnv1a};
 use pintle_plugin::{Event, PluginCondition, Report, Save, merge_patch};
 use serde_json::{Map, Value, json};
 
-use super::question::Question;
+use super::{component::spoken, question::Question};
 
 /// Fields of an owner's status that no plugin may write: the host writes them.
 const HOST_FIELDS: [&str; 4] = ["conditions", "observedGeneration", "states", "revision"];
@@ -43,7 +43,7 @@ impl Said {
         }
         self.note_events(&format!("{key}|{}", question.key.target), &report.events, memory);
         if !report.conditions.is_empty() || report.status.is_some() {
-            memory.spoke.insert(question.key.plugin.clone());
+            memory.spoke.insert(spoken(&question.key.plugin));
         }
         self.reports.insert(question.clone(), report.clone());
     }
@@ -67,7 +67,8 @@ impl Said {
         let is_named = |key: &String| named.contains(key.split('|').next().unwrap_or_default());
         memory.saved.retain(|key, _| is_named(key));
         memory.told.retain(|key, _| is_named(key));
-        self.gone = memory.spoke.iter().filter(|plugin| !named.contains(*plugin)).cloned().collect();
+        let named: BTreeSet<String> = named.iter().map(|name| spoken(name)).collect();
+        self.gone = memory.spoke.difference(&named).cloned().collect();
         memory.spoke.retain(|plugin| named.contains(plugin));
     }
 
@@ -135,9 +136,9 @@ impl Said {
         }
     }
 
-    fn patches(&self) -> impl Iterator<Item = (&str, &Map<String, Value>)> {
+    fn patches(&self) -> impl Iterator<Item = (String, &Map<String, Value>)> {
         let reports = self.reports.iter();
-        reports.filter_map(|(question, report)| Some((question.key.plugin.as_str(), report.status.as_ref()?)))
+        reports.filter_map(|(question, report)| Some((spoken(&question.key.plugin), report.status.as_ref()?)))
     }
 }
 

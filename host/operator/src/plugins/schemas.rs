@@ -18,7 +18,7 @@ impl SchemaCheck for Schemas {
 
 /// `/mounts/0/path: got number, want string`; of alternatives, what each of them refuses.
 fn sentence(violation: &Violation) -> String {
-    let Violation { at, problem, causes } = violation;
+    let Violation { at, problem, causes, .. } = violation;
     let place = if at.is_empty() { "/" } else { at };
     let causes: Vec<_> = causes.iter().map(sentence).collect();
     let causes = if causes.is_empty() { String::new() } else { format!(" ({})", causes.join("; ")) };

@@ -115,6 +115,8 @@ fn spec_of(entry: Entry) -> Result<WatchSpec, String> {
         values_from: Vec::new(),
         override_values,
         value_mapper: None,
+        reconciler: None,
+        hooks: Vec::new(),
         max_concurrent_reconciles: entry.max_concurrent_reconciles,
         selector: entry.selector,
         timeout: String::new(),

@@ -1,6 +1,12 @@
 //! Decisions over a small world that does what the steps say.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests stop at the first surprise"
+)]
 
+mod around;
 mod hooks;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -20,6 +26,12 @@ struct World {
     answers: Answers,
     pools: Pools,
     hooks: Vec<crate::Hook>,
+    around: Vec<crate::Reference>,
+    /// What plugins around states say, by plugin and moment; without an entry they go.
+    told: BTreeMap<(String, crate::Moment), crate::Told>,
+    asked: Vec<crate::Ask>,
+    /// Deeds that are refused, by key.
+    refused: BTreeMap<String, crate::Refusal>,
     now: Timestamp,
     writes: Vec<String>,
 }
@@ -61,7 +73,12 @@ impl World {
         self.plan_with(states, decide, false)
     }
 
-    fn plan_with(&self, states: &[StateInput], plan: fn(&Input<'_>) -> Plan, is_forced_out: bool) -> Plan {
+    fn plan_with(
+        &self,
+        states: &[StateInput],
+        plan: impl Fn(&Input<'_>) -> Plan,
+        is_forced_out: bool,
+    ) -> Plan {
         let release = Release {
             name: "simple-kmod".into(),
             namespace: "ns".into(),
@@ -79,6 +96,7 @@ impl World {
             release: &release,
             states,
             hooks: &self.hooks,
+            around: &self.around,
             pools: &self.pools,
             memory: &self.memory,
             answers: &self.answers,
@@ -113,6 +131,12 @@ impl World {
                     live.set("status", status.clone());
                 }
                 self.writes.push(format!("{:?} {}", apply.mode, live.reference()));
+                if !apply.is_inventory {
+                    let key = (live.reference(), String::new());
+                    self.answers.applied.insert(key, rendered_mark(&apply.object));
+                    let version = self.writes.len().to_string();
+                    live.map_mut(&["metadata"]).insert("resourceVersion".into(), version.into());
+                }
                 if apply.is_inventory {
                     self.memory.know(Known {
                         object: live.reference(),
@@ -140,6 +164,10 @@ impl World {
                     .insert(target.name, labels.into_iter().map(|(key, _)| key).collect());
             }
             Step::CreateNamespace(object) => self.put(object),
+            Step::Ask(ask) => self.answer(*ask),
+            Step::Part(part) => self.set_part(part),
+            Step::Act(act) => self.act(act),
+            Step::Tell(tell) => self.writes.push(format!("Tell {}", tell.reason)),
             Step::Call(call) => {
                 let verdict = Verdict::pending(Blocker::new("DriverNotLoaded", "not yet"));
                 self.answers.calls.insert(call.key, CallAnswer { verdict, recheck: None });
@@ -400,6 +428,7 @@ fn a_release_goes_in_the_reverse_order_of_its_states() {
             release: &release,
             states: &[],
             hooks: &[],
+            around: &[],
             pools: &Pools::default(),
             memory: &world.memory,
             answers: &world.answers,

@@ -20,3 +20,4 @@ mod reads;
 mod reuse;
 mod setting;
 mod threats;
+mod transcript;

@@ -3,7 +3,9 @@
 use super::args::{any, bytes, text};
 use super::{ANY, STRING};
 use crate::function::{Ctx, Entry, FnError};
-use crate::value::{Entries, Value, as_list, as_map, is_nil, is_string, list_value, map_value, number};
+use crate::value::{
+    Entries, MapType, Value, as_list, as_map, is_nil, is_string, list_value, map_value, nil_map, number,
+};
 use crate::yaml;
 use crate::yaml::json::{JsonError, Layout, to_json};
 use crate::yaml::json_read::from_json;
@@ -131,6 +133,8 @@ fn from_yaml_array(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
 
 fn from_json_map(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
     Ok(match json_value(ctx, args)? {
+        // Go decodes `null` into a map that is nil.
+        Ok(value) if value.is_none() => nil_map(MapType::Any),
         Ok(value) => expect_map(value, ""),
         Err(message) => error_map(message),
     })

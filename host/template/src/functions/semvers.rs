@@ -47,7 +47,8 @@ impl GoObject for GoVersion {
 
     fn method(&self, name: &str) -> Option<Signature> {
         match name {
-            "Major" | "Minor" | "Patch" | "Prerelease" | "Metadata" | "Original" | "String" => Some(NOTHING),
+            "Major" | "Minor" | "Patch" | "Prerelease" | "Metadata" | "Original" | "String" | "IncPatch"
+            | "IncMinor" | "IncMajor" => Some(NOTHING),
             "Compare" | "Equal" | "LessThan" | "LessThanEqual" | "GreaterThan" | "GreaterThanEqual" => {
                 Some(OTHER)
             }
@@ -65,6 +66,9 @@ impl GoObject for GoVersion {
             "Metadata" => Value::from(version.metadata()),
             "Original" => Value::from(version.original()),
             "String" => Value::from(version.to_string()),
+            "IncPatch" => object_value(Self(version.next_patch())),
+            "IncMinor" => object_value(Self(version.next_minor())),
+            "IncMajor" => object_value(Self(version.next_major())),
             _ => {
                 let other = downcast::<Self>(any(args, 0)?).ok_or_else(FnError::arguments)?;
                 compared(name, version, &other.0)?

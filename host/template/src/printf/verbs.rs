@@ -3,7 +3,7 @@
 use minijinja::value::ValueKind;
 
 use super::Spec;
-use crate::quote::{is_print, quote, quote_ascii, quote_char, unicode};
+use crate::quote::{is_print, quote, quote_ascii, quote_char, quote_char_ascii, unicode};
 use crate::value::float::{format_b, format_e, format_f, format_g, format_x};
 use crate::value::number::{IntegerType, Number, integer_type, number};
 use crate::value::object::{GoObject, Shape, as_object};
@@ -105,6 +105,7 @@ fn integer(arg: &Value, int: i128, verb: char, spec: &Spec, out: &mut Vec<u8>) -
         'x' => digits(int, 16, if spec.sharp { "0x" } else { "" }, false, spec, out),
         'X' => digits(int, 16, if spec.sharp { "0X" } else { "" }, true, spec, out),
         'c' => pad(c().to_string().as_bytes(), spec, out),
+        'q' if spec.plus => pad(quote_char_ascii(c()).as_bytes(), spec, out),
         'q' => pad(quote_char(c()).as_bytes(), spec, out),
         'U' => pad(code_point(int, c(), spec).as_bytes(), spec, out),
         _ => return bad_verb(arg, verb, spec, out),
@@ -161,6 +162,7 @@ fn floating(arg: &Value, float: f64, verb: char, spec: &Spec, out: &mut Vec<u8>)
         'b' => format_b(float),
         _ => return bad_verb(arg, verb, spec, out),
     };
+    let text = if spec.sharp && float.is_finite() { sharp(text, verb, spec.precision) } else { text };
     let (sign, body) = match text.strip_prefix(['-', '+']) {
         Some(body) if text.starts_with('-') => ("-", body),
         Some(body) => (positive_sign(spec, true), body),
@@ -177,6 +179,25 @@ fn floating(arg: &Value, float: f64, verb: char, spec: &Spec, out: &mut Vec<u8>)
         pad(format!("{sign}{body}").as_bytes(), &spec, out);
     }
     Ok(())
+}
+
+/// The flag `#`: a decimal point in every case, and for `%g` the zeros that its precision asks for.
+fn sharp(text: String, verb: char, precision: Option<usize>) -> String {
+    let is_hex = matches!(verb, 'x' | 'X');
+    let end = if is_hex { text.find(['p', 'P']) } else { text.find(['e', 'E']) };
+    let (number, tail) = text.split_at(end.unwrap_or(text.len()));
+    let wanted = match verb {
+        'v' | 'g' | 'G' | 'x' => precision.unwrap_or(6),
+        'b' => return text,
+        _ => 0,
+    };
+    // Go counts the prefix of hexadecimal digits too, and no digit before the first that is not zero.
+    let unsigned = number.trim_start_matches('-');
+    let has_point = unsigned.contains('.');
+    let counted = unsigned.chars().filter(|c| *c != '.').skip_while(|c| *c == '0').count();
+    let is_zero = usize::from(!has_point && unsigned == "0");
+    let zeros = "0".repeat(wanted.saturating_sub(counted + is_zero));
+    format!("{number}{}{zeros}{tail}", if has_point { "" } else { "." })
 }
 
 /// The sign before what is not negative; an infinity has its own.

@@ -121,7 +121,7 @@ impl Target for Heads {
     fn wants(&self, depth: usize, key: &str) -> bool {
         match depth {
             0 => matches!(key, "apiVersion" | "kind" | "metadata"),
-            1 => key == "annotations",
+            1 => matches!(key, "name" | "annotations"),
             _ => true,
         }
     }

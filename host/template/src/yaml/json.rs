@@ -102,6 +102,9 @@ impl<'v> Node<'v> {
 
     fn container(value: &'v Value) -> Result<Self, JsonError> {
         if let Some(map) = as_map(value) {
+            if map.is_null() {
+                return Ok(Self::Null);
+            }
             return Ok(Self::Map(map.snapshot()));
         }
         if let Some(list) = as_list(value) {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use kube::api::DeleteParams;
+use pintle_dev::simulate::Line;
 use pintle_tests::Stage;
 use serde_json::{Value, json};
 
@@ -176,6 +177,122 @@ async fn s6_a_device_plugin_is_registered_once_each_of_its_nodes_offers_devices(
     play.tell(&api, &nodes[1], offer("0")).await;
     play.blocked("NotRegistered", &[&nodes[1]]).await;
     play.tell(&api, &nodes[1], offer("1")).await;
+    play.ready().await;
+    assert!(has_after(&play.stage).await);
+    play.end().await;
+}
+
+/// `peer-ready` with these peers, which it may read.
+async fn peer_ready(play: &mut Play, peers: Value, kinds: &[&str]) -> String {
+    let grants = json!({"read": [
+        {"apiGroups": ["scenario.example"], "kinds": kinds},
+        read("", "Node", &["metadata.name"]),
+        {"apiGroups": ["apps"], "kinds": ["DaemonSet"]}
+    ]});
+    play.plugin("peer-ready", json!({"config": {"peers": peers}, "grants": grants})).await
+}
+
+fn gated_map(wait: &str) -> String {
+    let wait = wait.replace('"', "\\\"");
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: gate\n  annotations:\n    pintle.dev/wait: \"{wait}\"\n"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s7_the_network_driver_is_waited_for_only_where_a_node_has_such_a_card() {
+    let mut play = Play::begin("s7").await;
+    let card = "feature.node.kubernetes.io/pci-15b3.present-s7";
+    let peers = json!({"mofed": {
+        "apiVersion": "scenario.example/v1", "kind": "NicClusterPolicy", "name": "policy",
+        "fields": {"status.state": "ready"}, "nodeLabels": {card: "true"}, "daemonSet": "mofed"
+    }});
+    let plugin = peer_ready(&mut play, peers, &["NicClusterPolicy"]).await;
+    install(&play, &gated_map(&format!(r#"{plugin}(peer="mofed")"#))).await;
+    // No node has the card, and nobody installed the operator for it: not applicable.
+    play.own(json!({})).await;
+    play.ready().await;
+    let policies = play.kind("scenario.example", "v1", "NicClusterPolicy").await;
+    play.node("a", "any", json!({card: "true"})).await;
+    play.blocked("PeerMissing", &["mofed: it is not there yet"]).await;
+    let policy = json!({"apiVersion": "scenario.example/v1", "kind": "NicClusterPolicy",
+        "metadata": {"name": "policy", "namespace": "s7"}});
+    play.stage.apply(policy).await.unwrap();
+    play.blocked("PeerNotReady", &[r#"\"ready\" is wanted"#]).await;
+    // The DaemonSet is looked at where it is present.
+    let set = daemon_set("none", "RollingUpdate", "s7-place").replace("name: agent\n", "name: mofed\n");
+    let set =
+        set.replace("        {{- with .Values.place }}\n        {{ . }}: \"yes\"\n        {{- end }}\n", "");
+    let mut set: Value =
+        serde_yaml::from_str(&set.replace("{{ .Values.version | default \"1\" }}", "1")).unwrap();
+    set["metadata"]["namespace"] = json!("s7");
+    set["metadata"]["annotations"] = Value::Null;
+    play.stage.apply(set).await.unwrap();
+    play.tell(&policies, "policy", json!({"state": "ready"})).await;
+    play.ready().await;
+    play.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s8_the_line_is_found_in_the_whole_log_of_the_container_on_every_pod() {
+    let mut play = Play::begin("s8").await;
+    let simulators = pintle_tests::stage::plane().await.unwrap().simulators().unwrap();
+    simulators.logs().rule(|container| {
+        if container.namespace != "s8" {
+            return None;
+        }
+        // Thousands of bytes follow what is waited for; the other container never says it.
+        let mut lines = vec![Line::now("begin")];
+        if container.name == "driver" {
+            lines.push(Line::now("insmod gpu.ko"));
+        }
+        lines.extend((0..150).map(|n| Line::now(format!("{n}: a line of noise that says nothing at all"))));
+        Some(lines)
+    });
+    for node in ["worker-0", "worker-1"] {
+        play.label(node, json!({"s8-place": "yes"})).await;
+    }
+    let mut pods = read("", "Pod", &["metadata.name", "spec.nodeName", "status"]);
+    pods["namespaces"] = json!(["$release"]);
+    let grants = json!({"read": [pods], "logs": [{"namespaces": ["$release"]}]});
+    let config = |container: &str| json!({"container": container, "lines": 1000, "loaded": ["insmod *.ko"]});
+    let plugin = play.plugin("driver-loaded", json!({"config": config("main"), "grants": grants})).await;
+    let set = daemon_set(&plugin, "RollingUpdate", "s8-place");
+    let other = "        - {name: driver, image: registry.example/driver:1}\n";
+    install(&play, &format!("{set}{other}")).await;
+    play.own(json!({})).await;
+    let owner = play.blocked("DriverNotLoaded", &["worker-0"]).await;
+    let nodes = super::play::blockers(&owner).into_iter().filter_map(|blocker| blocker.node);
+    let mut nodes: Vec<_> = nodes.collect();
+    nodes.sort();
+    assert_eq!(nodes, ["worker-0", "worker-1"], "every pod is waited for");
+    play.plugin("driver-loaded", json!({"config": config("driver"), "grants": grants})).await;
+    play.ready().await;
+    for node in ["worker-0", "worker-1"] {
+        play.label(node, json!({"s8-place": null})).await;
+    }
+    play.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s27_the_next_daemon_waits_until_storage_is_healthy_and_says_why_it_is_not() {
+    let mut play = Play::begin("s27").await;
+    let clusters = play.kind("scenario.example", "v1", "CephCluster").await;
+    let peers = json!({"storage": {
+        "apiVersion": "scenario.example/v1", "kind": "CephCluster", "name": "main",
+        "fields": {"status.health": "HEALTH_OK", "status.monQuorum": "3/3"}, "says": "status.details"
+    }});
+    let plugin = peer_ready(&mut play, peers, &["CephCluster"]).await;
+    install(&play, &gated_map(&format!(r#"{plugin}(peer="storage")"#))).await;
+    let cluster = json!({"apiVersion": "scenario.example/v1", "kind": "CephCluster",
+        "metadata": {"name": "main", "namespace": "s27"}});
+    play.stage.apply(cluster).await.unwrap();
+    let ill = json!({"health": "HEALTH_WARN", "monQuorum": "3/3", "details": "12 pgs degraded"});
+    play.tell(&clusters, "main", ill).await;
+    play.own(json!({})).await;
+    play.blocked("PeerNotReady", &["status.health is", "HEALTH_WARN", "it says: 12 pgs degraded"]).await;
+    assert!(!has_after(&play.stage).await);
+    play.tell(&clusters, "main", json!({"health": "HEALTH_OK", "details": ""})).await;
     play.ready().await;
     assert!(has_after(&play.stage).await);
     play.end().await;

@@ -1,6 +1,7 @@
 //! Value mappers: what nodes and objects of the cluster say becomes values of a chart.
 
-use pintle_tests::Stage;
+use pintle_dev::registry;
+use pintle_tests::{Stage, stage::plane};
 use serde_json::{Value, json};
 
 use super::play::{LABEL, OS_ID, OS_VERSION, Play, read};
@@ -98,6 +99,126 @@ async fn s14_the_name_of_the_system_is_read_from_free_text_or_named_as_unknown()
         play.tell(&play.stage.of_kind("Node"), &node, status).await;
         play.shows("shown", json!({"tag": tag, "name": name, "image": ""})).await;
     }
+    play.end().await;
+}
+
+const ACCELERATOR: &str = r#"apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: shown
+data:
+  runtime: {{ .Values.runtime.name | quote }}
+  socket: {{ .Values.runtime.socket | quote }}
+  parameters: {{ join "," .Values.moduleParameters | quote }}
+  signed: {{ join "," .Values.signedModules | quote }}
+  mounts: {{ range .Values.mounts | default list }}{{ .mountPath }} {{ end }}
+  image: {{ .Values.image | default "" | quote }}
+  build: {{ .Values.build | default false | quote }}
+"#;
+const NODE_FIELDS: [&str; 4] = [
+    "metadata.name",
+    "metadata.labels",
+    "status.nodeInfo.containerRuntimeVersion",
+    "status.nodeInfo.kernelVersion",
+];
+
+/// `accelerator-values` for the nodes of the scenario with settings of its own, and a chart that shows what
+/// it maps.
+async fn accelerator(play: &mut Play, mut config: Value, images: &[&str]) {
+    config["nodeSelector"] = json!({LABEL: play.stage.name});
+    let config_map = json!({"apiGroups": [""], "kinds": ["ConfigMap"], "namespaces": ["$release"]});
+    let grants = json!({"read": [read("", "Node", &NODE_FIELDS), config_map], "images": images});
+    let mapper = play.plugin("accelerator-values", json!({"config": config, "grants": grants})).await;
+    play.chart(&[("pintle.dev/value-mapper", &mapper)], &[("templates/0000-shown.yaml", ACCELERATOR)]).await;
+}
+
+/// Waits until some fields of ConfigMap `shown` are these.
+async fn shows(play: &Play, fields: Value) {
+    let is_so = async |stage: &Stage| {
+        let Some(map) = stage.find("ConfigMap", "shown").await? else { return Ok(false) };
+        Ok(fields.as_object().unwrap().iter().all(|(key, value)| map["data"][key] == *value))
+    };
+    if let Err(err) = play.stage.eventually(&format!("shown has {fields}"), is_so).await {
+        let map = play.stage.find("ConfigMap", "shown").await.unwrap();
+        let owner = play.stage.read("SpecialResource", &play.stage.name).await.unwrap();
+        panic!("{err:#}; it is {map:?}; the owner: {}", owner["status"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s12_an_image_of_the_kernel_is_used_where_its_registry_has_it_and_else_built() {
+    let mut play = Play::begin("s12").await;
+    play.node("a", "any", json!({OS_ID: "ubuntu", OS_VERSION: "24.04"})).await;
+    let plane = plane().await.unwrap();
+    let registry = plane.registry().unwrap().to_owned();
+    let image = format!("{registry}/test/s12-driver");
+    accelerator(&mut play, json!({}), &[&format!("{registry}/test/*")]).await;
+    play.own(json!({"set": {"driver": {"image": image, "version": "5"}}})).await;
+    shows(&play, json!({"image": format!("{image}:5"), "build": "true"})).await;
+    play.own(json!({"set": {"driver": {"image": image, "version": "5", "forcePrecompiled": true}}})).await;
+    let precompiled = format!("{image}:5-5.14.0-427.el9.x86_64-ubuntu24.04");
+    play.blocked("NotPrecompiled", &[&precompiled, "is not in its registry"]).await;
+
+    // Nobody tells of a new image, so its registry is asked again and again while somebody waits for it.
+    let artifact = registry::Artifact { component: b"any image".to_vec(), ..Default::default() };
+    registry::push(&precompiled, &artifact).await.unwrap();
+    shows(&play, json!({"image": precompiled, "build": "false"})).await;
+    play.ready().await;
+
+    // What no grant names is asked of nobody.
+    play.own(json!({"set": {"driver": {"image": "registry.example/other", "version": "5"}}})).await;
+    play.blocked("PluginFailed", &["spec.grants.images of Plugin", "registry.example/other"]).await;
+    play.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s15_s16_modules_to_sign_and_parameters_follow_platform_driver_and_guests() {
+    let mut play = Play::begin("s15").await;
+    let node = play.node("a", "any", json!({})).await;
+    let modules = |prefix: &str, count: usize| (0..count).map(|n| format!("{prefix}{n}")).collect::<Vec<_>>();
+    let (open_shift, kubernetes) = (modules("o", 20), modules("k", 7));
+    let config = json!({
+        "guestLabel": "scenario.example/vf", "guestParameters": ["ip_block_mask=0x7f"],
+        "signOpenShift": open_shift, "signKubernetes": kubernetes, "signPassthrough": ["gim"]
+    });
+    accelerator(&mut play, config, &[]).await;
+    play.own(json!({})).await;
+    shows(&play, json!({"signed": kubernetes.join(","), "parameters": ""})).await;
+    play.label(&node, json!({"scenario.example/vf": "", "node.openshift.io/os_id": "rhcos"})).await;
+    shows(&play, json!({"signed": open_shift.join(","), "parameters": "ip_block_mask=0x7f"})).await;
+    play.own(json!({"set": {"driver": {"passthrough": true}}})).await;
+    shows(&play, json!({"signed": "gim", "parameters": "ip_block_mask=0x7f"})).await;
+    play.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s18_the_container_runtime_is_told_with_its_paths() {
+    let mut play = Play::begin("s18").await;
+    let node = play.node("a", "any", json!({})).await;
+    accelerator(&mut play, json!({}), &[]).await;
+    play.own(json!({})).await;
+    shows(&play, json!({"runtime": "containerd", "socket": "/run/containerd/containerd.sock"})).await;
+    play.label(&node, json!({"node.openshift.io/os_id": "rhcos"})).await;
+    shows(&play, json!({"runtime": "crio", "socket": "/run/crio/crio.sock"})).await;
+    play.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s20_repositories_of_a_config_map_are_mounted_where_the_system_looks() {
+    let mut play = Play::begin("s20").await;
+    let node = play.node("a", "any", json!({OS_ID: "ubuntu", OS_VERSION: "24.04"})).await;
+    accelerator(&mut play, json!({"repositories": "repos"}), &[]).await;
+    play.own(json!({})).await;
+    play.blocked("RepositoriesMissing", &["ConfigMap repos with the repositories is not there"]).await;
+    let map = |data: Value| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "repos", "namespace": "s20"},
+            "data": data})
+    };
+    // What was not found is watched as well.
+    play.stage.apply(map(json!({"own.list": "deb x"}))).await.unwrap();
+    shows(&play, json!({"mounts": "/etc/apt/sources.list.d/own.list"})).await;
+    play.label(&node, json!({OS_ID: "sles", OS_VERSION: "15.7"})).await;
+    shows(&play, json!({"mounts": "/etc/zypp/repos.d/own.list"})).await;
     play.end().await;
 }
 
