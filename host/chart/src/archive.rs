@@ -361,6 +361,22 @@ mod tests {
     }
 
     #[test]
+    fn only_archives_that_say_the_truth_are_unpacked_at_once() {
+        let good = tgz(&[("c/Chart.yaml", b"name: c\nversion: 1.0.0\n")]);
+        let unzipped = unzip_at_once(&good).unwrap();
+        let mut wanted = Vec::new();
+        GzDecoder::new(&good[..]).read_to_end(&mut wanted).unwrap();
+        assert_eq!(unzipped, wanted);
+        for at in [good.len() - 1, good.len() - 3, good.len() - 8, good.len() / 2] {
+            let mut bent = good.clone();
+            bent[at] ^= 0x41;
+            assert_eq!(unzip_at_once(&bent), None, "{at}");
+        }
+        assert_eq!(unzip_at_once(&[&good[..], b"more"].concat()), None);
+        assert_eq!(unzip_at_once(&good[..good.len() - 9]), None);
+    }
+
+    #[test]
     fn limits_are_errors_that_name_them() {
         let large = vec![0; usize::try_from(MAX_FILE).unwrap() + 1];
         let error = read_tgz(&tgz(&[("c/big", &large)])).unwrap_err();

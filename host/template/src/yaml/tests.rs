@@ -250,3 +250,29 @@ proptest! {
         let _ = load_json_all(&text, "");
     }
 }
+
+/// Texts that charts are full of are read quickly, and as the port of libyaml reads them.
+#[test]
+fn what_charts_are_made_of_needs_no_second_reader() {
+    for text in [
+        "",
+        "\n# only words\n",
+        "{}",
+        "[a, \"b\"]\n",
+        "{\"a\": {\"b\": [1, true]}}\n",
+        "a: # words\n  b: 1\n",
+        "a: # words\nb: 1\n",
+        "- # words\n  a: 1\n",
+        "a: |\n\n  # words\nb: 1\n",
+        "a: |\nb: 1\n",
+        "a: >-\n",
+        "a: |\n  x\n  y",
+        "a: |+\n  x",
+        "a: \"b\\t\n  c\\ \n  d\"\n",
+        "a: \"b\\n\\n\\t\n  \\  c\"\n",
+    ] {
+        let quick = super::quick::read(text, &super::JsonValues).ok();
+        let slow = super::slowly(text, "", &super::JsonValues).unwrap();
+        assert_eq!(quick, Some(slow), "{text:?}");
+    }
+}
