@@ -40,7 +40,7 @@ async fn install(stage: &Stage, way: Way) {
     let namespace = stage.name.clone();
     kmm.rule(move |facts| {
         let devices = Some(("example.com/ptemplate".to_owned(), 100));
-        (facts.namespace == namespace).then(|| Loading { after: Some(LOAD), devices })
+        (facts.namespace == namespace).then_some(Loading { after: Some(LOAD), devices })
     });
     for node in NODES {
         stage.edit("Node", node, json!({"metadata": {"labels": {&*stage.name: "yes"}}})).await.unwrap();

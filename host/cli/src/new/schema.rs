@@ -26,7 +26,7 @@ const TYPES: [&str; 6] = ["object", "array", "string", "integer", "number", "boo
 
 /// The schema that the chart brings, or one that its values fit. What a definition cannot say is left open.
 pub(super) fn of_chart(chart: &Chart) -> Value {
-    let own = chart.schema.as_ref().and_then(|text| serde_json::from_slice::<Value>(text).ok());
+    let own = chart.schema.as_ref().and_then(|text| serde_json::from_slice::<Value>(text.bytes()).ok());
     match own {
         Some(schema) => structural(&schema),
         None => of_value(&super::defaults(chart)),

@@ -80,7 +80,7 @@ fn bytes_that_are_no_text_end_as_in_helm() {
     bad.chart("action", &[("c/templates/x.yaml", b"a: {{ \xff }}\n")], &[]);
     bad.chart("nul", &[("c/values.yaml", b"a: \"x\0y\"\n")], &[]);
     bad.chart("control", &[("c/values.yaml", b"a: x\x01y\n")], &[]);
-    bad.chart("sixteen", &[("f.yaml", b"\xff\xfea\0:\0 \0001\0\n\0")], &["-f", "f.yaml"]);
+    bad.chart("sixteen", &[("f.yaml", b"\xff\xfea\0:\0 \x001\0\n\0")], &["-f", "f.yaml"]);
     bad.chart("ignore", &[("c/.helmignore", b"\xff\n*.bak\n"), ("c/x.bak", b"x")], &[]);
     bad.chart("text-set-from-file", &[("f.txt", b"ok \xc3\xa9\n")], &["--set-file", "a=f.txt"]);
     // Text of sixteen bits is none to us.
