@@ -629,7 +629,7 @@ mod tests {
         let error = large.to_secret(now, true).unwrap_err().to_string();
         assert!(error.contains("revision 2 of release rel has"), "{error}");
         let parts = large.to_parts(now, false).unwrap();
-        assert_eq!((parts[0].name(), parts[0].annotation(PARTS)), ("sh.helm.release.v1.rel.v2", Some("5")));
+        assert_eq!((parts[0].name(), parts[0].annotation(PARTS)), ("sh.helm.release.v1.rel.v2", Some("8")));
         let head = Record::from_secret(&parts[0]).unwrap();
         assert_eq!((head.chart.metadata.version.as_str(), head.manifest.as_str()), ("1.2.3", NOT_HERE));
         let mut whole = Record::from_parts(&parts[1..]).unwrap();

@@ -15,6 +15,7 @@ use crate::{Ending, rbac, template};
 
 /// Arguments of `pintle new`.
 #[derive(Debug, clap::Args)]
+#[command(disable_version_flag = true)]
 pub(crate) struct Args {
     /// The kind in the singular, as `Memcached`.
     kind: String,

@@ -157,7 +157,8 @@ fn ignored_paths(live: &Object, rendered: &Object, rules: &[DriftIgnore]) -> BTr
         }
     }
     for pointer in &pointers {
-        if let Some(value) = at(&whole, pointer) {
+        // Keys of items are not known here; what others hold inside of a list was found above.
+        if let Some(value) = at(&whole, pointer).filter(|_| !enters_list(&whole, pointer)) {
             let path: Path = pointer.iter().map(|step| format!("f:{step}")).collect();
             add_scalars(value, path, &mut ignored);
         }
@@ -256,6 +257,11 @@ fn at<'a>(object: &'a Value, steps: &[String]) -> Option<&'a Value> {
         Value::Array(list) => list.get(step.parse::<usize>().ok()?),
         other => other.get(step),
     })
+}
+
+fn enters_list(object: &Value, steps: &[String]) -> bool {
+    (0..steps.len())
+        .any(|length| steps.get(..length).and_then(|up_to| at(object, up_to)).is_some_and(Value::is_array))
 }
 
 fn remove(object: &mut Value, pointer: &[String]) {

@@ -209,7 +209,7 @@ async fn faults_of_config_maps_name_object_key_and_fix() {
     let mut broken = repository(std::slice::from_ref(&packed), None);
     broken.set("binaryData", json!({"c-1.0.0.tgz": "%%"}));
     let cut = &packed.bytes[..packed.bytes.len() - 12];
-    let large = vec![0; 6 << 20];
+    let large = vec![0; 33 << 20];
     for (facts, version, reason, says) in [
         (missing, "", "ConfigMapMissing", "ConfigMap ns/charts is missing: create it with `index.yaml`"),
         (denied, "", "ConfigMapDenied", "ConfigMap ns/charts may not be read (get configmaps in ns): give"),
@@ -278,7 +278,7 @@ async fn faults_of_config_maps_name_object_key_and_fix() {
             archive(&packed_as_is(&[("c/big", &large)])),
             "",
             "ChartBroken",
-            "cm://ns/charts/c.tgz is no chart: cannot unpack the chart: big has 6291456 bytes",
+            "cm://ns/charts/c.tgz is no chart: cannot unpack the chart: big has 34603008 bytes",
         ),
         (
             archive(&packed_as_is(&[("c/Chart.yaml", b"name: c\ntype: library\nversion: 1.0.0")])),

@@ -1,7 +1,6 @@
 """Between Pintle and the logic: bindings in, plain values out. Nothing here needs to change."""
 
 import json
-import traceback
 
 import logic
 from componentize_py_types import Err
@@ -45,8 +44,10 @@ class Guard:
         if isinstance(error, logic.Failure):
             retry = types.Retry.WITH_BACK_OFF if error.is_passing else types.Retry.WHEN_INPUTS_CHANGE
             raise Err(types.Failure(retry, error.message, [], report())) from None
-        where = traceback.extract_tb(trace)[-1]
-        message = f"{kind.__name__}: {error} ({where.name}, line {where.lineno})"
+        # The module traceback would look for source files, and there are none.
+        while trace.tb_next:
+            trace = trace.tb_next
+        message = f"{kind.__name__}: {error} ({trace.tb_frame.f_code.co_name}, line {trace.tb_lineno})"
         log.emit(log.Level.ERROR, message, [])
         raise Err(types.Failure(types.Retry.WITH_BACK_OFF, message, [], report())) from None
 

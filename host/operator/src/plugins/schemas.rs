@@ -45,7 +45,7 @@ mod tests {
             (
                 json!({"either": 3}),
                 vec![
-                    "/either: anyOf failed (/either: got number, want string; /either: got number, want null)",
+                    "/either: 'anyOf' failed (/either: got number, want string; /either: got number, want null)",
                 ],
             ),
             (json!({"least": 2, "names": ["a"], "either": null}), vec![]),

@@ -61,7 +61,8 @@ async fn archive_escapes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn archive_too_large() {
     let case = Case::begin("archive-too-large").await;
-    let repository = Chart::steps().repository().with_archive(tgz("steps/values.yaml", &vec![b' '; 6 << 20]));
+    let repository =
+        Chart::steps().repository().with_archive(tgz("steps/values.yaml", &vec![b' '; 33 << 20]));
     breaks_and_is_mended(&case, &repository).await;
     case.end().await;
 }

@@ -216,7 +216,7 @@ mod tests {
     fn what_is_missing_or_has_another_form_is_named() {
         let facts = facts(json!([
             secret("plain", "password", &json!("x")),
-            secret("broken", ".dockerconfigjson", &json!([]))
+            secret("broken", ".dockerconfigjson", &json!("text"))
         ]));
         let named = |name: &str| spec(json!({"pullSecrets": [{"namespace": "n", "name": name}]}));
         for (name, reason, says) in [
