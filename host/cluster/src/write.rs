@@ -40,6 +40,7 @@ pub struct Writer {
     discovery: Arc<Discovery>,
     caches: Arc<Caches>,
     leadership: Leadership,
+    gaps: Arc<unknown::Gaps>,
 }
 
 /// How an object is applied; the default is what most applies are: our manager, not forced, whatever is there.
@@ -157,7 +158,7 @@ impl Writer {
         caches: Arc<Caches>,
         leadership: Leadership,
     ) -> Self {
-        Self { link, discovery, caches, leadership }
+        Self { link, discovery, caches, leadership, gaps: Arc::default() }
     }
 
     /// Server-side apply. Fields the server does not know are dropped with a warning.

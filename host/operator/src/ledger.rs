@@ -9,6 +9,7 @@ use std::{
 use pintle_api::{Facts, Given, Read, Record, Timestamp};
 use pintle_cluster::answer_fingerprint;
 use pintle_plugin::Churn;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::{
@@ -27,6 +28,15 @@ pub(crate) struct Ledger {
     release_to_owner: Mutex<HashMap<(String, String), Key>>,
 }
 
+/// A status of which a kind's schema has no place for parts: it is what the next one is compared with.
+#[derive(Clone)]
+pub(crate) struct Told {
+    /// As it was sent.
+    pub(crate) status: Arc<Value>,
+    /// Mark of what the server kept.
+    pub(crate) kept: u64,
+}
+
 /// What is remembered of one key.
 #[derive(Default)]
 pub(crate) struct Entry {
@@ -38,8 +48,8 @@ pub(crate) struct Entry {
     failures: HashMap<Question, String>,
     /// Answers of plugins, for as long as they hold.
     answers: HashMap<Question, Kept>,
-    /// Marks of the status that was last sent, and of what the server kept of it.
-    pub(crate) told: Option<(u64, u64)>,
+    /// The status that was last sent, where the server kept less of it.
+    pub(crate) told: Option<Told>,
     /// What plugins wanted lately, to tell those that change their mind without a reason.
     churns: HashMap<Question, Churn>,
     /// When a status was last written.

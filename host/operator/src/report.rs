@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use crate::{
     context::{Context, Key},
     front::Front,
+    ledger::Told,
     metrics::{KindLabels, OwnerLabels, StateLabels},
     plugins::said::{self, Said},
     watches,
@@ -163,7 +164,10 @@ async fn tell(
     input: &StatusInput<'_>,
     said: &Said,
 ) -> Option<Duration> {
-    let before = owner.at("/status").cloned().unwrap_or_else(|| json!({}));
+    let live = owner.at("/status").cloned().unwrap_or_else(|| json!({}));
+    let kept = own(owner, &live);
+    let told = ctx.ledger.with(key, |entry| entry.told.clone()).filter(|told| told.kept == mark_of(&kept));
+    let before = told.as_ref().map_or_else(|| live.clone(), |told| over(&live, &told.status));
     let mut status = if owner.kind() == "SpecialResource" {
         let before: SpecialResourceStatus = serde_json::from_value(before.clone()).unwrap_or_default();
         json!(special_resource_status(input, &before))
@@ -176,9 +180,7 @@ async fn tell(
         status
     };
     said.put_into(&mut status, owner, input.now);
-    let known = own(owner, &before);
-    let marks = (mark_of(&status), mark_of(&known));
-    if is_same(&status, &known) || ctx.ledger.with(key, |entry| entry.told == Some(marks)) {
+    if is_same(&status, told.as_ref().map_or(&kept, |told| &*told.status)) {
         return None;
     }
     let is_transition = conditions(&status) != conditions(&before) || phases(&status) != phases(&before);
@@ -186,15 +188,23 @@ async fn tell(
         return Some(wait);
     }
     if let Some(written) = send_status(ctx, owner, &status).await {
+        announce(ctx, owner, &before, &status).await;
         // What the kind's schema has no place for was dropped: the same again would be dropped again.
         let kept = own(&written, &written.at("/status").cloned().unwrap_or_default());
+        let is_whole = is_same(&status, &kept);
         ctx.ledger.with(key, |entry| {
             entry.status_at = Some(Instant::now());
-            entry.told = Some((mark_of(&status), mark_of(&kept)));
+            entry.told = (!is_whole).then(|| Told { kept: mark_of(&kept), status: Arc::new(status) });
         });
-        announce(ctx, owner, &before, &status).await;
     }
     None
+}
+
+/// A status as it is in the cluster, with what was told beside it.
+fn over(live: &Value, told: &Value) -> Value {
+    let mut all = told.as_object().cloned().unwrap_or_default();
+    all.extend(live.as_object().cloned().unwrap_or_default());
+    Value::Object(all)
 }
 
 /// How long to wait before a status that was just written is written again.

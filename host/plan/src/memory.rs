@@ -266,13 +266,7 @@ impl Memory {
             (
                 (memory.seed.clone(), memory.time, memory.revision, memory.revision_mark.clone()),
                 (memory.passes.clone(), memory.demands.clone(), memory.hooks.clone(), keys),
-                (
-                    memory.begun.clone(),
-                    memory.remedy.clone(),
-                    memory.base,
-                    memory.deployed,
-                    memory.asked_at.clone(),
-                ),
+                (memory.begun.clone(), memory.remedy.clone(), memory.base, memory.deployed),
                 (memory.around.clone(), memory.saved.clone()),
             )
         };

@@ -115,7 +115,9 @@ async fn a_memcached_backup_is_what_its_plugin_says_beside_the_chart_of_memcache
     stage.stop_operator().await.unwrap();
     stage.start();
     tokio::time::sleep(std::time::Duration::from_secs(3)).await;
-    let writes = stage.writes_since(mark).await.unwrap();
+    let mut writes = stage.writes_since(mark).await.unwrap();
+    // A Watch counts its owners when it is bound, and tells the count then.
+    writes.retain(|write| write.resource != "watches");
     assert!(writes.is_empty(), "{}", told(&writes));
 
     backups(&stage).delete("sample", &DeleteParams::default()).await.unwrap();

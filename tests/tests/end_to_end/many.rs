@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 /// Owners that are created at once.
 const COUNT: usize = 100;
 /// Requests a release may cost until it is ready, watches and the lease aside; events are among them.
-const REQUESTS: f64 = 12.5;
+const REQUESTS: f64 = 13.5;
 /// Those of them that change something, one event included.
-const WRITES: f64 = 12.2;
+const WRITES: f64 = 13.2;
 
 fn file(path: &str) -> Value {
     let path = scenario::source_tree().join("deploy/example/memcached").join(path);

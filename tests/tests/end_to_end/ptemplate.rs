@@ -331,7 +331,7 @@ async fn a_right_that_is_missing_is_named_with_the_line_that_grants_it() {
     let mut watch = file("watch-published.yaml");
     watch["metadata"] = json!({"name": format!("{}-poor", stage.name), "labels": {"test": stage.name}});
     watch["spec"]["selector"] = json!({"matchLabels": {"test": stage.name}});
-    watch["spec"]["chart"] = Value::Null;
+    watch["spec"].as_object_mut().unwrap().remove("chart");
     watch["spec"]["reconciler"] = json!({"plugin": "ptemplate-poor"});
     stage.apply(watch).await.unwrap();
     let mut poor = owner(&stage);

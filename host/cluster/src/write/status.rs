@@ -31,7 +31,9 @@ impl Writer {
         let body = Object::new(body).map_err(|e| unfit(Verb::Patch, target, &e))?;
         let served = self.served(Verb::Patch, target)?;
         let path = format!("{}/status", item_path(&served, Verb::Patch, target)?);
-        let (mut body, mut dropped) = (body.into_value(), Vec::new());
+        let mut body = body.into_value();
+        let known = self.gaps.drop_from(&mut body, target);
+        let mut dropped = Vec::new();
         loop {
             let request = Query::new(&path)
                 .with("fieldManager", names::MANAGER)
@@ -41,7 +43,11 @@ impl Writer {
             match self.send(Verb::Patch, target, &resource_below(&served, "status"), request).await {
                 Ok(reply) => {
                     let mut applied = self.applied(Verb::Patch, target, &reply, names::MANAGER)?;
-                    applied.warnings.append(&mut dropped);
+                    if !dropped.is_empty() {
+                        let all: Vec<_> = known.iter().chain(&dropped).cloned().collect();
+                        self.gaps.learn(target, &all);
+                    }
+                    applied.warnings.extend(known.into_iter().chain(dropped));
                     return Ok(applied);
                 }
                 // A vendor's schema need not have a place for all that we tell (D37).

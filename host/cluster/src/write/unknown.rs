@@ -1,9 +1,61 @@
 //! Fields that a kind's schema does not have. A server-side apply refuses them, where every other way of
 //! writing drops them with a warning; charts rely on the latter.
 
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use pintle_api::ObjectRef;
 use serde_json::Value;
 
 use super::error::{ApiError, Cause};
+
+/// How long a field that a kind has no place for is left out without being tried: a schema may get it.
+const LEFT_OUT: Duration = Duration::from_mins(5);
+
+/// Whole fields of statuses that kinds have no place for.
+#[derive(Default)]
+pub(super) struct Gaps(Mutex<HashMap<String, (Instant, Vec<String>)>>);
+
+impl Gaps {
+    /// Takes out what a kind had no place for lately; gives a warning for each.
+    pub(super) fn drop_from(&self, body: &mut Value, target: &ObjectRef) -> Vec<String> {
+        let known = self.lock();
+        let Some((since, paths)) = known.get(&kind_of(target)) else { return Vec::new() };
+        if since.elapsed() > LEFT_OUT {
+            return Vec::new();
+        }
+        let gone = paths.iter().filter(|path| remove(body, path));
+        gone.map(|path| warning(path)).collect()
+    }
+
+    /// Remembers what a kind has no place for. Items of lists are not remembered: they come and go.
+    pub(super) fn learn(&self, target: &ObjectRef, warnings: &[String]) {
+        let paths = warnings.iter().filter_map(|warning| path_of(warning)).filter(|path| !path.contains('['));
+        let paths: Vec<_> = paths.map(str::to_owned).collect();
+        if !paths.is_empty() {
+            self.lock().insert(kind_of(target), (Instant::now(), paths));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, (Instant, Vec<String>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn kind_of(target: &ObjectRef) -> String {
+    format!("{} {}", target.api_version, target.kind)
+}
+
+fn warning(path: &str) -> String {
+    format!("unknown field \"{path}\", dropped")
+}
+
+fn path_of(warning: &str) -> Option<&str> {
+    warning.strip_prefix("unknown field \"")?.strip_suffix("\", dropped")
+}
 
 /// What the server says of such a field.
 const UNDECLARED: &str = "field not declared in schema";
@@ -13,8 +65,7 @@ const UNDECLARED: &str = "field not declared in schema";
 pub(super) fn drop_from(body: &mut Value, error: &ApiError) -> Option<Vec<String>> {
     let Cause::Invalid(fields) = error.cause() else { return None };
     let warnings = fields.iter().map(|field| {
-        (field.message == UNDECLARED && remove(body, &field.path))
-            .then(|| format!("unknown field \"{}\", dropped", field.path))
+        (field.message == UNDECLARED && remove(body, &field.path)).then(|| warning(&field.path))
     });
     warnings.collect::<Option<Vec<_>>>().filter(|warnings| !warnings.is_empty())
 }

@@ -138,7 +138,9 @@ impl Settling<'_> {
         let remedied = self.take_stock(&plan, objects.as_ref()).await;
         // Before its first revision a release has no namespace to keep a memory in.
         let may_remember = objects.is_some() || self.progress.memory.revision > 0;
-        if may_remember && self.progress.memory != self.saved {
+        // Which request was served last is stored with what else there is to store, not for itself.
+        let asked_at = self.progress.memory.asked_at.clone();
+        if may_remember && self.progress.memory != (Memory { asked_at, ..self.saved.clone() }) {
             remember(self.ctx, self.front, &mut self.progress.memory).await;
         }
         let plan = Plan { memory: self.progress.memory.clone(), ..plan };
