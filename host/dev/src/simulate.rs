@@ -10,7 +10,6 @@ mod pods;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use kube::Client;
 use tokio::runtime::Handle;
@@ -25,9 +24,6 @@ use crate::ControlPlane;
 use crate::cluster::Error;
 use crate::openshift::Kind;
 use kmm::Kmm;
-
-/// From the moment a node is eligible to the moment it has a kernel module loaded.
-const MODULE_LOAD: Duration = Duration::from_millis(200);
 
 /// The simulators of one control plane. They run while this exists, on the runtime on which they were started.
 pub struct Simulators {
@@ -97,7 +93,7 @@ impl Simulators {
             let client = self.client.clone();
             let started = self.runtime.spawn(async move {
                 kmm::install(&client).await?;
-                Ok(Kmm::start(client, MODULE_LOAD))
+                Ok(Kmm::start(client))
             });
             started.await.map_err(|error| kube::Error::Service(error.into()))?
         };

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// Runs that go on at once.
 const AT_ONCE: usize = 4;
 /// How long an example that says nothing is waited for; with all rights it takes a few seconds.
-const SILENCE: Duration = Duration::from_secs(15);
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// Rights that the example does not need, and who does.
 const UNAFFECTED: [(&str, &str); 10] = [

@@ -40,7 +40,7 @@ pub struct ModuleFacts {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// The node.
+    /// The node; empty when it is asked whether the Module is known at all.
     pub node: String,
     /// `spec.moduleLoader.container.version`, empty without one.
     pub version: String,
@@ -54,8 +54,8 @@ pub struct Kmm {
     task: JoinHandle<()>,
 }
 
+#[derive(Default)]
 struct Rules {
-    usual: Duration,
     rules: Mutex<Vec<Rule>>,
 }
 
@@ -81,8 +81,8 @@ enum Change {
 
 impl Kmm {
     /// Starts the simulator on a cluster that serves its kind; see [`install`].
-    pub(super) fn start(client: Client, usual: Duration) -> Self {
-        let rules = Arc::new(Rules { usual, rules: Mutex::default() });
+    pub(super) fn start(client: Client) -> Self {
+        let rules = Arc::new(Rules::default());
         let controller = Controller {
             client,
             rules: rules.clone(),
@@ -95,7 +95,7 @@ impl Kmm {
     }
 
     /// Says how Modules are loaded from now on. The newest rule that answers wins; a Module that no rule knows is
-    /// loaded after the usual time and brings no devices.
+    /// left alone.
     pub fn rule(&self, rule: impl Fn(&ModuleFacts) -> Option<Loading> + Send + Sync + 'static) {
         self.rules.lock().push(Box::new(rule));
     }
@@ -103,7 +103,7 @@ impl Kmm {
 
 impl fmt::Debug for Kmm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kmm").field("usual", &self.rules.usual).finish_non_exhaustive()
+        f.debug_struct("Kmm").field("rules", &self.rules.lock().len()).finish_non_exhaustive()
     }
 }
 
@@ -157,9 +157,8 @@ fn definition() -> Value {
 // === impl Rules ===
 
 impl Rules {
-    fn loading(&self, facts: &ModuleFacts) -> Loading {
-        let answer = self.lock().iter().rev().find_map(|rule| rule(facts));
-        answer.unwrap_or(Loading { after: Some(self.usual), devices: None })
+    fn loading(&self, facts: &ModuleFacts) -> Option<Loading> {
+        self.lock().iter().rev().find_map(|rule| rule(facts))
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Rule>> {
@@ -238,6 +237,9 @@ impl Controller {
     }
 
     async fn settle_one(&mut self, module: &DynamicObject) -> Result<(), kube::Error> {
+        if self.rules.loading(&facts_of(module, "")).is_none() {
+            return Ok(());
+        }
         let is_going = module.metadata.deletion_timestamp.is_some();
         let modules: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), &module.namespace().unwrap_or_default(), &resource());
@@ -290,12 +292,7 @@ impl Controller {
         if self.settled.contains(&done) {
             return;
         }
-        let loading = self.rules.loading(&ModuleFacts {
-            namespace: module.namespace().unwrap_or_default(),
-            name: module.name_any(),
-            node: node.name_any(),
-            version: version_of(module),
-        });
+        let Some(loading) = self.rules.loading(&facts_of(module, &key.1)) else { return };
         let Some(after) = loading.after else { return };
         self.settled.insert(done);
         let patch = json!({"metadata": {"labels": labels(module)}});
@@ -329,6 +326,15 @@ impl Controller {
         let patch = json!({"metadata": {"labels": labels}});
         let nodes = Api::<Node>::all(self.client.clone());
         nodes.patch(&node.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
+    }
+}
+
+fn facts_of(module: &DynamicObject, node: &str) -> ModuleFacts {
+    ModuleFacts {
+        namespace: module.namespace().unwrap_or_default(),
+        name: module.name_any(),
+        node: node.to_owned(),
+        version: version_of(module),
     }
 }
 

@@ -1,8 +1,8 @@
 //! The way out of a release.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use pintle_api::{Facts, Timestamp, names};
+use pintle_api::{Facts, ObjectRef, Timestamp, names};
 use pintle_plan::{Hook, Input, Memory, Plan, Pools, decide_removal, remedy};
 use pintle_plugin::Operation;
 use serde_json::Value;
@@ -51,7 +51,7 @@ async fn leave(ctx: &Context, key: &Key, front: &Front) -> Way {
     let (stored, reads) = ctx.know(key, |facts| memory::observe(facts, &front.release)).await;
     let mut saved = stored.found().unwrap_or_default();
     let mut progress = Progress::new(saved.clone());
-    let hooks = recall(ctx, key, front, &mut progress).await;
+    let Recalled { hooks, own } = recall(ctx, key, front, &mut progress).await;
     for _ in 0..PLANS {
         let now = Timestamp::now();
         let look = |facts: &dyn Facts| think(front, &hooks, &progress, facts, now);
@@ -85,7 +85,7 @@ async fn leave(ctx: &Context, key: &Key, front: &Front) -> Way {
             }
             saved = progress.memory.clone();
         }
-        apply::run(ctx, &caller(ctx, key, front, &progress.memory, now), steps, &mut progress).await;
+        apply::run(ctx, &caller(ctx, key, front, &progress.memory, &own, now), steps, &mut progress).await;
         if progress.lost_lead {
             return Way::Waiting(None);
         }
@@ -93,19 +93,37 @@ async fn leave(ctx: &Context, key: &Key, front: &Front) -> Way {
     Way::Waiting(Some(PAUSE))
 }
 
-/// Hooks of the last revision. Its objects are remembered again where the memory was lost.
-async fn recall(ctx: &Context, key: &Key, front: &Front, progress: &mut Progress) -> Vec<Hook> {
-    let Some(record) = record::newest(ctx, key, front).await else { return Vec::new() };
-    if progress.memory.objects.is_empty() {
-        record::objects(&record).into_iter().for_each(|known| progress.memory.know(known));
-        progress.memory.revision = progress.memory.revision.max(record.version);
-    }
-    record::hooks(&record)
+/// What the last revision was made of.
+#[derive(Default)]
+struct Recalled {
+    hooks: Vec<Hook>,
+    /// Its objects, gone or not: a plugin may always look whether one of them is still there.
+    own: BTreeSet<ObjectRef>,
 }
 
-fn caller<'a>(ctx: &'a Context, key: &'a Key, front: &Front, memory: &Memory, now: Timestamp) -> Caller<'a> {
+/// The last revision. Its objects are remembered again where the memory was lost.
+async fn recall(ctx: &Context, key: &Key, front: &Front, progress: &mut Progress) -> Recalled {
+    let Some(record) = record::newest(ctx, key, front).await else { return Recalled::default() };
+    let objects = record::objects(&record);
+    let own = objects.iter().map(|known| known.object.clone()).collect();
+    if progress.memory.objects.is_empty() {
+        objects.into_iter().for_each(|known| progress.memory.know(known));
+        progress.memory.revision = progress.memory.revision.max(record.version);
+    }
+    Recalled { hooks: record::hooks(&record), own }
+}
+
+fn caller<'a>(
+    ctx: &'a Context,
+    key: &'a Key,
+    front: &Front,
+    memory: &Memory,
+    recalled: &BTreeSet<ObjectRef>,
+    now: Timestamp,
+) -> Caller<'a> {
     let owned = memory.around.owned().filter(|owned| !owned.is_part).map(|owned| owned.object.clone());
     let own = memory.objects.values().map(|known| known.object.clone()).chain(owned);
+    let own = own.chain(recalled.iter().cloned());
     Caller {
         ctx,
         key,
