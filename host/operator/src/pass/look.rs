@@ -12,7 +12,7 @@ use pintle_plan::{
 use super::{remedy::back_mark, settle::Settling};
 use crate::{
     context::Context,
-    front::Front,
+    front::{Front, FrontKind},
     map::Mapping,
     plugins::{Named, question::NoAnswer},
     render::{self, Objects, Raw, Rendering, patience},
@@ -56,7 +56,8 @@ impl Settling<'_> {
     fn wanted(&mut self, asked: Objects, now: Timestamp) -> (Objects, String) {
         let mark = revision_mark(self.front, &asked);
         let memory = &mut self.progress.memory;
-        remedy::resume(memory, &mark, now);
+        let wish = memory.seed_mark.clone();
+        remedy::resume(memory, &wish, now);
         let back_to = memory.remedy.as_ref().and_then(Remedy::back_to);
         match (&self.back, back_to) {
             (Some(back), Some(to)) => (back.clone(), back_mark(&mark, to)),
@@ -222,8 +223,12 @@ impl Settling<'_> {
         for field in ["managedFields", "resourceVersion", "finalizers"] {
             owner.map_mut(&["metadata"]).remove(field);
         }
+        let crds = match &front.kind {
+            FrontKind::Watch(watch) => watch.crds,
+            FrontKind::SpecialResource(_) => None,
+        };
         let text = format!(
-            "{}|{}|{}|{:?}|{:?}|{}|{}|{}",
+            "{}|{crds:?}|{}|{}|{:?}|{:?}|{}|{}|{}",
             front.release.chart_digest,
             self.progress.memory.seed,
             pintle_plan::rendered_mark(&owner),

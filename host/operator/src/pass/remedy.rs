@@ -104,12 +104,10 @@ pub(super) fn conclude(
     Some(due.duration_since(now).try_into().unwrap_or_default())
 }
 
-/// Mark of what the owner asks for, also while something else is applied.
+/// Mark of what the owner asks for: chart and values, not what they rendered to. A template may show the number
+/// of its revision, and a second try is no other wish.
 fn mark_of(memory: &Memory) -> String {
-    match &memory.remedy {
-        Some(remedy) if remedy.back_to().is_some() => remedy.mark.clone(),
-        _ => memory.revision_mark.clone(),
-    }
+    memory.seed_mark.clone()
 }
 
 /// Mark of a revision that goes back.

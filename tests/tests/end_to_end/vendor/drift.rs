@@ -102,7 +102,7 @@ async fn what_scales_a_workload_and_what_a_rule_names_keeps_its_fields() {
     assert_eq!(vendor.data("one-shown").await["text"], "friendly");
     // A revision that changes other fields leaves these alone too.
     let mark = vendor.stage.mark().await.unwrap();
-    let labelled = WEB.replace("spec:\n  replicas", "  labels: {tier: web}\nspec:\n  replicas");
+    let labelled = WEB.replace("-web'}", "-web', labels: {tier: web}}");
     vendor.install(&[("templates/shown.yaml", SHOWN), ("templates/web.yaml", labelled.as_str())]).await;
     let is_labelled =
         async |stage: &Stage| Ok(deployment(stage, "one-web").await["metadata"]["labels"]["tier"] == "web");

@@ -36,7 +36,7 @@ async fn a_new_kind_works_with_its_rights_its_watch_and_its_sample() {
 
     let definition = object(&out.join("crd.yaml"));
     let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
-    assert_eq!(schema["properties"]["replicaCount"], json!({"type": "integer"}));
+    assert_eq!(schema["properties"]["replicaCount"], json!({"type": "integer", "minimum": 0}));
     stage.apply(definition).await.unwrap();
     stage.apply(object(&out.join("rbac.yaml"))).await.unwrap();
     apply_watch(&stage, &out.join("watch.yaml")).await;
