@@ -163,8 +163,9 @@ pub fn resume(memory: &mut Memory, mark: &str, now: Timestamp) {
     }
 }
 
-/// Takes note that the release was uninstalled: what follows is an installation again.
-pub fn uninstalled(memory: &mut Memory, now: Timestamp) {
+/// Takes note that the release was uninstalled: what follows is an installation again, the next of the tries that
+/// are left.
+pub fn uninstalled(memory: &mut Memory) {
     memory.base = memory.revision;
     memory.seed_mark.clear();
     memory.deployed = 0;
@@ -173,7 +174,7 @@ pub fn uninstalled(memory: &mut Memory, now: Timestamp) {
     memory.objects.clear();
     memory.hooks.clear();
     if let Some(remedy) = &mut memory.remedy {
-        remedy.course = Course::Wait(remedy.next_try(now));
+        remedy.course = Course::Trying;
     }
 }
 
@@ -241,8 +242,8 @@ mod tests {
             assert_eq!(course(&memory), first);
             assert!(!fails(&mut memory, &policy, None, 10), "once for each try");
             if strategy == RemediationStrategy::Uninstall {
-                uninstalled(&mut memory, at(10));
-                assert_eq!((memory.base, course(&memory)), (1, Course::Wait(at(11))));
+                uninstalled(&mut memory);
+                assert_eq!((memory.base, course(&memory)), (1, Course::Trying));
             }
             resume(&mut memory, MARK, at(11));
             assert_eq!(course(&memory), Course::Trying);

@@ -39,7 +39,7 @@ pub(super) async fn clear(ctx: &Context, key: &Key, front: &Front) -> Option<Dur
     match leave(ctx, key, front).await {
         Way::Gone(plan) => {
             let mut memory = plan.memory;
-            remedy::uninstalled(&mut memory, Timestamp::now());
+            remedy::uninstalled(&mut memory);
             let is_stored = remember(ctx, front, &mut memory).await;
             Some(if is_stored { Duration::ZERO } else { PAUSE })
         }

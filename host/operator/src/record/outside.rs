@@ -80,7 +80,7 @@ pub(crate) async fn visit(ctx: &Context, key: &Key, front: &Front, memory: &mut 
             let message = "the release was uninstalled by somebody else; it is installed again";
             tell(ctx, front, "ReleaseChangedOutside", message).await;
             memory.revision = memory.revision.max(version);
-            remedy::uninstalled(memory, Timestamp::now());
+            remedy::uninstalled(memory);
             memory.remedy = None;
         }
     }

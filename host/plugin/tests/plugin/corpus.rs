@@ -40,7 +40,7 @@ const CORPUS: [Frozen; 10] = [
     Frozen { name: "panic", source: Source::Guest, sha: "cd740b47678eba51" },
     Frozen { name: "read", source: Source::Guest, sha: "55a5c6b0849c0f2d" },
     Frozen { name: "clock", source: Source::Guest, sha: "d97a4f3cafe17f1f" },
-    Frozen { name: "wasi", source: Source::Guest, sha: "afd96855b6a29038" },
+    Frozen { name: "wasi", source: Source::Guest, sha: "26849f3eabda3826" },
     Frozen {
         name: "maps",
         source: Source::Canned(
