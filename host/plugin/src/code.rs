@@ -101,8 +101,11 @@ pub(crate) async fn load(engine: &Engine, bytes: Arc<[u8]>) -> Result<(Arc<Code>
         let engine = engine.clone();
         on_a_thread("plugin-compile", move || compile(&engine, digest, &bytes))
     };
-    let limited =
-        async move { tokio::time::timeout(limits::COMPILE_TIME + limits::COMPILE_GRACE, compiling).await };
+    let limit = match engine.compiler() {
+        Compiler::InProcess => limits::COMPILE_TIME_IN_PROCESS,
+        Compiler::Child { .. } => limits::COMPILE_TIME,
+    };
+    let limited = async move { tokio::time::timeout(limit + limits::COMPILE_GRACE, compiling).await };
     let compiled = engine.lanes().run(limited).await.map_err(|_| CompileError::Stopped)?;
     drop(turn);
     let code = compiled.map_err(|_| CompileError::TimedOut)???;
