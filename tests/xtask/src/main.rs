@@ -80,11 +80,6 @@ impl Failure {
     }
 }
 
-/// How many tests of a binary run at once, unless somebody says otherwise: most of them wait for a control plane.
-const AT_ONCE: &str = "4";
-/// Where the test runner looks for it.
-const THREADS: &str = "RUST_TEST_THREADS";
-
 /// Builds everything, the slowest in the background, and runs `cargo test` or `cargo bench`. The output of the test
 /// runner is kept, so that its summaries can be the last thing on the screen.
 fn with_all_built(phases: &mut Phases, rest: &[String], what: &str) -> Result<(), Failure> {
@@ -95,12 +90,7 @@ fn with_all_built(phases: &mut Phases, rest: &[String], what: &str) -> Result<()
     let folder = phases.time("control plane (rest of its build)", || joined(kube));
     guests?;
     let (folder, helm) = folder?;
-    let at_once = std::env::var(THREADS).unwrap_or_else(|_| AT_ONCE.to_owned());
-    let variables = [
-        (binaries::BIN_VARIABLE, folder.as_str()),
-        (helm::HELM_VARIABLE, helm.as_str()),
-        (THREADS, at_once.as_str()),
-    ];
+    let variables = [(binaries::BIN_VARIABLE, folder.as_str()), (helm::HELM_VARIABLE, helm.as_str())];
     let arguments: Vec<&str> = rest.iter().map(String::as_str).collect();
     phases.time(what, || {
         let command = [&[what, "--workspace", "--no-fail-fast"], arguments.as_slice()].concat();
