@@ -275,27 +275,23 @@ impl Writer {
         }
     }
 
-    /// Sets the labels one owner has on a node to exactly `labels`, leaving those of all others (D6). The
-    /// node is named with its uid, so that an apply never makes a node.
+    /// Sets labels of an object that others own, and takes away those without a value; it never makes the object.
+    /// A patch and no apply: with an apply each release would need a manager of its own on each node, of which the
+    /// server reads all at every write.
     ///
     /// # Errors
-    /// [`Cause::Stale`] when the node is another one by now; see [`Cause`].
+    /// See [`Cause`].
     ///
     /// # Cancellation
     /// The write may or may not have happened.
-    pub async fn label_node(
+    pub async fn label(
         &self,
-        owner_uid: &str,
-        node: &Object,
-        labels: &BTreeMap<String, String>,
+        target: &ObjectRef,
+        labels: &[(String, Option<String>)],
     ) -> Result<Applied, ApiError> {
-        let metadata = json!({"name": node.name(), "labels": labels});
-        let body = json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata});
-        let target = ObjectRef::new("v1", "Node", node.name());
-        let body = Object::new(body).map_err(|e| unfit(Verb::Patch, &target, &e))?;
-        let expect = node.uid().map_or(Expect::Any, |uid| Expect::Uid(uid.to_owned()));
-        let manager = Some(format!("{}-{owner_uid}", names::MANAGER));
-        self.apply(&body, &Apply { force: true, expect, manager }).await
+        let labels: BTreeMap<&str, Option<&str>> =
+            labels.iter().map(|(key, value)| (key.as_str(), value.as_deref())).collect();
+        self.patch(target, None, &Patch::Merge(json!({"metadata": {"labels": labels}}))).await
     }
 
     fn served(&self, verb: Verb, target: &ObjectRef) -> Result<Arc<Served>, ApiError> {

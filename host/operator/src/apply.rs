@@ -5,7 +5,7 @@ mod act;
 use std::{collections::BTreeMap, sync::Arc};
 
 use futures::{StreamExt as _, future::join_all, stream};
-use pintle_api::{Answer, Facts as _, Object, ObjectRef, Record, names, watch::DriftIgnore};
+use pintle_api::{Answer, Facts as _, ObjectRef, Record, names, watch::DriftIgnore};
 use pintle_cluster::{ApiError, Applied, Cause as ApiCause, Delete as DeleteHow, Expect, NoteKind};
 use pintle_plan::{
     Act, Answers, Apply, ApplyMode, CallAnswer, Cause, Delete, Known, Memory, Part, Refusal, Step, held_mark,
@@ -79,8 +79,8 @@ pub(crate) async fn run(ctx: &Context, caller: &Caller<'_>, steps: Vec<Step>, pr
     for step in others {
         match step {
             Step::Label { target, labels } => {
-                let outcome = label(ctx, caller, &target, labels).await;
-                progress.note(&target, outcome);
+                let outcome = ctx.writer.label(&target, &labels).await;
+                progress.note(&target, outcome.map(drop));
             }
             Step::Release(target) => {
                 let outcome = release(ctx, &target).await;
@@ -138,26 +138,6 @@ async fn apply(ctx: &Context, step: &Apply) -> Result<Applied, ApiError> {
         tracing::warn!(object = %step.object.reference(), "{warning}");
     }
     Ok(applied)
-}
-
-/// Sets our share of the labels of an object that others own.
-async fn label(
-    ctx: &Context,
-    caller: &Caller<'_>,
-    target: &ObjectRef,
-    labels: Vec<(String, String)>,
-) -> Result<(), ApiError> {
-    let owner_uid = caller.owner.uid().unwrap_or_default();
-    let mut share = Object::default_of(&target.api_version, &target.kind, &target.name);
-    for (key, value) in labels {
-        share.set_label(&key, &value);
-    }
-    let how = pintle_cluster::Apply {
-        force: true,
-        expect: Expect::Any,
-        manager: Some(format!("{}-{owner_uid}", names::MANAGER)),
-    };
-    ctx.writer.apply(&share, &how).await.map(drop)
 }
 
 /// Sets fields of an object that others own, with a manager of the release and the plugin. The object is named

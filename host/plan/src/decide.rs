@@ -25,6 +25,7 @@ use crate::{
     around::of_state,
     build,
     compare::{Standing, compare},
+    removal::is_mark_of,
     verdict_of,
 };
 
@@ -403,7 +404,11 @@ impl<'a> Run<'a> {
                 }
                 continue;
             }
-            let labels = wanted.iter().map(|label| (label.clone(), "Ready".to_owned())).collect();
+            let release = &self.input.release.name;
+            let is_left = |mark: &&String| is_mark_of(mark, release) && !wanted.contains(*mark);
+            let left = present.into_iter().flatten().filter(is_left);
+            let set = wanted.iter().map(|label| (label.clone(), Some("Ready".to_owned())));
+            let labels = set.chain(left.map(|mark| (mark.clone(), None))).collect();
             self.steps.push(Step::Label { target, labels });
         }
     }

@@ -14,12 +14,12 @@ pub enum Step {
     CreateNamespace(Object),
     /// Apply an object; applies of one plan may run at once unless `barrier` says otherwise.
     Apply(Apply),
-    /// Set our labels on an object that others own, with a manager of the release's own.
+    /// Set labels on an object that others own.
     Label {
         /// What gets the labels.
         target: ObjectRef,
-        /// All labels of the release on it.
-        labels: Vec<(String, String)>,
+        /// Keys with their values; without a value the label goes.
+        labels: Vec<(String, Option<String>)>,
     },
     /// Take our finalizer of hooks off an object.
     Release(ObjectRef),

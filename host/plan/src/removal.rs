@@ -185,17 +185,17 @@ fn delete(input: &Input<'_>, known: &Known, uid: Option<&str>, plan: &mut Plan) 
 
 fn unlabel_nodes(input: &Input<'_>, plan: &mut Plan) {
     for (node, marks) in &input.pools.node_to_marks {
-        if marks.iter().any(|mark| is_mark_of(mark, &input.release.name)) {
-            let target = ObjectRef::new("v1", "Node", node);
-            if !input.answers.refusals.contains_key(&target) {
-                plan.steps.push(Step::Label { target, labels: Vec::new() });
-            }
+        let own = marks.iter().filter(|mark| is_mark_of(mark, &input.release.name));
+        let labels: Vec<_> = own.map(|mark| (mark.clone(), None)).collect();
+        let target = ObjectRef::new("v1", "Node", node);
+        if !labels.is_empty() && !input.answers.refusals.contains_key(&target) {
+            plan.steps.push(Step::Label { target, labels });
         }
     }
 }
 
 /// True for `…state-<release>-<four digits>`; a release called `foo` has no part in `foo-bar`'s labels.
-fn is_mark_of(mark: &str, release: &str) -> bool {
+pub(crate) fn is_mark_of(mark: &str, release: &str) -> bool {
     let rest = mark.strip_prefix(names::SRO_NODE_STATE).and_then(|rest| rest.strip_prefix(release));
     let digits = rest.and_then(|rest| rest.strip_prefix('-')).unwrap_or_default();
     digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit())

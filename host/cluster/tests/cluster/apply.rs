@@ -1,12 +1,10 @@
 //! Writes that succeed, and what they leave behind.
 
-use std::collections::BTreeMap;
-
 use pintle_api::{Object, ObjectRef};
 use pintle_cluster::{
     Apply, Cause, Delete, Deleted, Expect, Note, NoteKind, Patch, Retry, applied_fingerprint,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     reads::definition,
@@ -123,22 +121,27 @@ async fn finalizers_come_and_go_one_at_a_time_and_only_on_the_version_that_was_r
 }
 
 #[tokio::test]
-async fn labels_of_two_releases_on_one_node_do_not_fight() {
+async fn labels_of_a_node_come_and_go_one_by_one_with_one_manager() {
     let world = World::new("node-labels").await;
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-labels"}});
-    let node = world.other.create(&object(node)).await.unwrap().object;
-    let labels = |keys: &[&str]| -> BTreeMap<String, String> {
-        keys.iter().map(|key| ((*key).to_owned(), "Ready".to_owned())).collect()
+    let node = world.other.create(&object(node)).await.unwrap().object.reference();
+    let label = async |key: &str, value: Option<&str>| {
+        world.writer.label(&node, &[(key.to_owned(), value.map(str::to_owned))]).await
     };
-    world.writer.label_node("one", &node, &labels(&["example.com/one", "example.com/gone"])).await.unwrap();
-    world.writer.label_node("two", &node, &labels(&["example.com/two"])).await.unwrap();
-    let live = world.writer.label_node("one", &node, &labels(&["example.com/one"])).await.unwrap().object;
+    label("example.com/one", Some("Ready")).await.unwrap();
+    label("example.com/gone", Some("Ready")).await.unwrap();
+    label("example.com/two", Some("Ready")).await.unwrap();
+    label("example.com/never", None).await.unwrap();
+    let live = label("example.com/gone", None).await.unwrap().object;
     assert_eq!(live.label("example.com/one"), Some("Ready"));
     assert_eq!(live.label("example.com/two"), Some("Ready"));
     assert_eq!(live.label("example.com/gone"), None);
-    world.other.delete(&node.reference(), &Delete::default()).await.unwrap();
-    let error = world.writer.label_node("one", &node, &labels(&["example.com/one"])).await.unwrap_err();
-    assert!(matches!(error.cause(), Cause::Stale(_)), "no node is made: {error:?}");
+    let managers = live.at("/metadata/managedFields").and_then(Value::as_array).unwrap();
+    let ours = managers.iter().filter(|entry| entry["manager"].as_str().unwrap().starts_with("pintle"));
+    assert_eq!(ours.count(), 1, "{managers:?}");
+    world.other.delete(&node, &Delete::default()).await.unwrap();
+    let error = label("example.com/one", Some("Ready")).await.unwrap_err();
+    assert!(matches!(error.cause(), Cause::NotFound), "no node is made: {error:?}");
 }
 
 #[tokio::test]

@@ -1,11 +1,15 @@
 //! What is in a record, as text and as objects.
 
 use pintle_api::Object;
-use pintle_chart::release::{HookRun, Record, StoredHook};
+use pintle_chart::{
+    manifest,
+    release::{HookRun, Record, StoredHook},
+};
 use pintle_plan::{
     Dress, Flavor, Hook, HookPhase, IN_STATE, Known, Memory, REST, Rendered, StateInput, dress,
 };
-use serde::Deserialize as _;
+use pintle_template::yaml;
+use serde_json::Value;
 
 use crate::front::Front;
 
@@ -30,7 +34,7 @@ pub(crate) fn hooks(record: &Record) -> Vec<Hook> {
 pub(crate) fn objects(record: &Record) -> Vec<Known> {
     let known = |mut object: Object| {
         if object.namespace().is_none() {
-            let namespace = serde_json::Value::from(record.namespace.as_str());
+            let namespace = Value::from(record.namespace.as_str());
             object.map_mut(&["metadata"]).insert("namespace".to_owned(), namespace);
         }
         Known {
@@ -80,10 +84,30 @@ pub(crate) fn rendered(
     Ok((states, found))
 }
 
-fn objects_in(yaml: &str) -> Vec<Object> {
-    let documents = serde_yaml::Deserializer::from_str(yaml);
-    let values = documents.filter_map(|document| serde_json::Value::deserialize(document).ok());
-    values.filter_map(|value| Object::new(value).ok()).collect()
+/// The objects of a manifest, those of its lists one by one. Helm's client writes records too: what cannot be read
+/// is left out, and the log says so.
+fn objects_in(manifest: &str) -> Vec<Object> {
+    let read = |(line, text)| match yaml::load_json(text) {
+        Ok(document) => items(document),
+        Err(err) => {
+            tracing::warn!(line, "a document of a stored manifest cannot be read: {err}");
+            Vec::new()
+        }
+    };
+    let documents = manifest::split(manifest).into_iter().flat_map(read);
+    documents.filter_map(|document| Object::new(document).ok()).collect()
+}
+
+fn items(mut document: Value) -> Vec<Value> {
+    let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+    match document.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) if is_list => items,
+        Some(other) => {
+            document["items"] = other;
+            vec![document]
+        }
+        None => vec![document],
+    }
 }
 
 /// Tells in the record how its hooks ran.
@@ -135,4 +159,19 @@ pub(super) fn manifest(states: &[StateInput]) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_is_read_past_what_is_damaged_in_it() {
+        let list = "kind: ConfigMapList\napiVersion: v1\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n";
+        let object = "# Source: x\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+        let found = objects_in(&format!("---\n{object}---\n{{\n---\n# nothing\n---\n{list}"));
+        let names: Vec<&str> = found.iter().map(Object::name).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert!(objects_in("{\n").is_empty());
+    }
 }

@@ -46,7 +46,7 @@ impl Run<'_> {
         if let Some(refusal) = self.input.answers.refusals.get(&live.reference()) {
             self.prelude.push(Blocker::new(refusal.cause.reason(), &refusal.message).on(live.reference()));
         } else if is_special_resource && live.label(names::SRO_OWNED) != Some("true") {
-            let labels = vec![(names::SRO_OWNED.to_owned(), "true".to_owned())];
+            let labels = vec![(names::SRO_OWNED.to_owned(), Some("true".to_owned()))];
             self.steps.push(Step::Label { target: live.reference(), labels });
         }
     }

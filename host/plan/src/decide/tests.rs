@@ -160,9 +160,11 @@ impl World {
                 }
             }
             Step::Label { target, labels } => {
-                self.pools
-                    .node_to_marks
-                    .insert(target.name, labels.into_iter().map(|(key, _)| key).collect());
+                let marks = self.pools.node_to_marks.entry(target.name).or_default();
+                for (key, value) in labels {
+                    marks.retain(|mark| *mark != key);
+                    marks.extend(value.map(|_| key));
+                }
             }
             Step::CreateNamespace(object) => self.put(object),
             Step::Ask(ask) => self.answer(*ask),
