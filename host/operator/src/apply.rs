@@ -8,8 +8,8 @@ use futures::{StreamExt as _, future::join_all, stream};
 use pintle_api::{Answer, Facts as _, ObjectRef, Record, names, watch::DriftIgnore};
 use pintle_cluster::{ApiError, Applied, Cause as ApiCause, Delete as DeleteHow, Expect, NoteKind};
 use pintle_plan::{
-    Act, Answers, Apply, ApplyMode, CallAnswer, Cause, Delete, Known, Memory, Part, Refusal, Step, held_mark,
-    rendered_mark,
+    Act, Answers, Apply, ApplyMode, CallAnswer, Cause, Delete, Known, Marks, Memory, Part, Refusal, Step,
+    held_mark, rendered_mark,
 };
 
 use crate::{
@@ -213,7 +213,8 @@ impl Progress {
                 }
                 if !step.is_inventory {
                     let key = (target.clone(), String::new());
-                    self.answers.applied.insert(key, rendered_mark(&step.object));
+                    let marks = Marks::of_object(&applied.object, &step.object, &self.ignore);
+                    self.answers.applied.insert(key, marks);
                 }
                 self.answers.written.insert(target, Arc::clone(&applied.object));
             }
@@ -225,7 +226,10 @@ impl Progress {
         self.writes += 1;
         let target = part.object.reference();
         match outcome {
-            Ok(_) => drop(self.answers.applied.insert((target, part.manager), part.mark)),
+            Ok(applied) => {
+                let marks = Marks::of_part(&applied.object, &part);
+                self.answers.applied.insert((target, part.manager), marks);
+            }
             Err(err) => self.refuse(&target, &err),
         }
     }

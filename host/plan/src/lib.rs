@@ -51,5 +51,6 @@ pub use report::{
 pub use runtime::{RuntimeFacts, observe_runtime};
 
 pub use state::{
-    Answers, CRDS, Input, Policy, PoolInput, REST, Release, RenderFault, Rendered, SkipsHooks, StateInput,
+    Answers, CRDS, Input, Marks, Policy, PoolInput, REST, Release, RenderFault, Rendered, SkipsHooks,
+    StateInput,
 };

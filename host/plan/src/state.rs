@@ -108,6 +108,14 @@ pub struct StateInput {
     pub pools: Vec<PoolInput>,
 }
 
+/// How an object was right after it was applied. What a cache shows later may have been edited since, and would hide
+/// the edit if it were taken for ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marks {
+    pub(crate) rendered: String,
+    pub(crate) fields: String,
+}
+
 /// What came of the steps of this pass.
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
@@ -117,8 +125,8 @@ pub struct Answers {
     pub calls: BTreeMap<CallKey, CallAnswer>,
     /// Live objects as writes returned them, newer than any cache.
     pub written: BTreeMap<ObjectRef, Arc<Object>>,
-    /// Marks of the objects outside of the inventory, and of parts, that were applied.
-    pub applied: BTreeMap<(ObjectRef, String), String>,
+    /// The objects outside of the inventory, and the parts, that were applied, by object and manager.
+    pub applied: BTreeMap<(ObjectRef, String), Marks>,
     /// Answers of plugins that are called around states, or reconcile.
     pub told: BTreeMap<AskKey, Told>,
     /// What came of deeds, by plugin and key; nothing means done.

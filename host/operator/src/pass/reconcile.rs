@@ -79,6 +79,7 @@ async fn begin<'a>(
         _ => return Err(Some(PAUSE)),
     };
     let mut progress = Progress::new(stored.clone());
+    progress.ignore.clone_from(&front.release.policy.ignore);
     if !is_removal {
         number(&mut progress.memory, front);
     }

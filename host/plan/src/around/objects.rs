@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use pintle_api::{Answer, Blocker, Object, ObjectRef, Verdict, names, watch::Adopt};
+use pintle_api::{
+    Answer, Blocker, Object, ObjectRef, Verdict, names,
+    watch::{Adopt, DriftIgnore},
+};
 use serde_json::{Map, Value};
 
 use super::{Held, Owned, Part, SiteMemory, Wanted, carry::Carried, visit::Visitor};
 use crate::{
-    Apply, ApplyMode, Delete, Step,
+    Apply, ApplyMode, Delete, Marks, Step,
     compare::{Standing, compare_known, fields_mark_of, kind_unknown, owned_by_other, terminating},
     fnv1a, held_mark, rendered_mark, verdict_of,
 };
@@ -38,10 +41,8 @@ impl Visitor<'_, '_> {
     fn put_whole(&mut self, owned: &mut Owned, carried: &mut Carried) {
         let Some(body) = owned.body.clone().and_then(|body| Object::new(body).ok()) else { return };
         let mark = rendered_mark(&body);
-        if self.was_applied(&owned.object, "", &mark)
-            && let Answer::Found(live) = self.live(&owned.object)
-        {
-            return owned.settle(mark, held_mark(&live, &body, &self.input.release.policy.ignore));
+        if let Some(applied) = self.applied(&owned.object, "", &mark) {
+            return owned.settle(mark, applied.fields.clone());
         }
         if let Some(refusal) = self.input.answers.refusals.get(&owned.object) {
             return carried.add(verdict_of(refusal, &owned.object));
@@ -82,10 +83,10 @@ impl Visitor<'_, '_> {
         if let Some(refusal) = self.input.answers.refusals.get(&owned.object) {
             return carried.add(verdict_of(refusal, &owned.object));
         }
+        if let Some(applied) = self.applied(&owned.object, manager, &mark) {
+            return owned.settle(mark, applied.fields.clone());
+        }
         match self.live(&owned.object) {
-            Answer::Found(live) if self.was_applied(&owned.object, manager, &mark) => {
-                owned.settle(mark, fields_mark_of(&live, manager));
-            }
             Answer::Found(live) => {
                 carried.is_busy = true;
                 let uid = live.uid().unwrap_or_default().to_owned();
@@ -144,7 +145,7 @@ impl Visitor<'_, '_> {
             Answer::Missing | Answer::KindUnknown => false,
             Answer::Found(live) => {
                 let holds = !fields_mark_of(&live, manager).is_empty();
-                if !holds || self.was_applied(&owned.object, manager, GIVEN_UP) {
+                if !holds || self.applied(&owned.object, manager, GIVEN_UP).is_some() {
                     return false;
                 }
                 if let Some(refusal) = self.input.answers.refusals.get(&owned.object) {
@@ -234,9 +235,10 @@ impl Visitor<'_, '_> {
         Some(all)
     }
 
-    fn was_applied(&self, object: &ObjectRef, manager: &str, mark: &str) -> bool {
+    /// How it was when this pass applied what has the mark.
+    fn applied(&self, object: &ObjectRef, manager: &str, mark: &str) -> Option<&Marks> {
         let key = (object.clone(), manager.to_owned());
-        self.input.answers.applied.get(&key).is_some_and(|applied| applied == mark)
+        self.input.answers.applied.get(&key).filter(|applied| applied.rendered == mark)
     }
 
     pub(super) fn live(&self, target: &ObjectRef) -> Answer<Arc<Object>> {
@@ -287,6 +289,22 @@ fn project(live: &Map<String, Value>, body: &Map<String, Value>) -> Map<String, 
         Some((key.clone(), value))
     });
     kept.collect()
+}
+
+// === impl Marks ===
+
+impl Marks {
+    /// Of an object of ours, whatever is ignored in it.
+    #[must_use]
+    pub fn of_object(applied: &Object, rendered: &Object, rules: &[DriftIgnore]) -> Self {
+        Self { rendered: rendered_mark(rendered), fields: held_mark(applied, rendered, rules) }
+    }
+
+    /// Of the fields of a part.
+    #[must_use]
+    pub fn of_part(applied: &Object, part: &Part) -> Self {
+        Self { rendered: part.mark.clone(), fields: fields_mark_of(applied, &part.manager) }
+    }
 }
 
 // === impl Owned ===

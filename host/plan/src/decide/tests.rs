@@ -34,6 +34,8 @@ struct World {
     refused: BTreeMap<String, crate::Refusal>,
     now: Timestamp,
     writes: Vec<String>,
+    /// Somebody takes a field of the next object that is applied, before anybody looks.
+    edited_at_once: bool,
 }
 
 impl pintle_api::Facts for World {
@@ -134,7 +136,7 @@ impl World {
                 self.writes.push(format!("{:?} {}", apply.mode, live.reference()));
                 if !apply.is_inventory {
                     let key = (live.reference(), String::new());
-                    self.answers.applied.insert(key, rendered_mark(&apply.object));
+                    self.answers.applied.insert(key, crate::Marks::of_object(&live, &apply.object, &[]));
                     let version = self.writes.len().to_string();
                     live.map_mut(&["metadata"]).insert("resourceVersion".into(), version.into());
                 }
@@ -146,6 +148,12 @@ impl World {
                         rendered: rendered_mark(&apply.object),
                         fields: fields_mark(&live),
                     });
+                }
+                if std::mem::take(&mut self.edited_at_once) {
+                    live.map_mut(&["metadata"]).insert(
+                        "managedFields".into(),
+                        json!([{"manager": "pintle", "operation": "Apply", "fieldsV1": {}}]),
+                    );
                 }
                 self.put(live);
             }

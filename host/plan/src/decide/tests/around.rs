@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    Act, ActVerb, Ask, Deed, MissingPolicy, Moment, Named, Part, Reference, Told, ToldOutcome, Wanted,
+    Act, ActVerb, Ask, Deed, Marks, MissingPolicy, Moment, Named, Part, Reference, Told, ToldOutcome, Wanted,
     decide_finalizing, decide_reconciling,
 };
 
@@ -24,7 +24,8 @@ impl World {
         live.map_mut(&["metadata"]).insert("managedFields".into(), held.into_iter().collect());
         live.map_mut(&["metadata"]).insert("labels".into(), json!(labels.unwrap_or_default()));
         self.writes.push(format!("Part {target}"));
-        self.answers.applied.insert((target, part.manager), part.mark);
+        let marks = Marks::of_part(live, &part);
+        self.answers.applied.insert((target, part.manager), marks);
     }
 
     pub(super) fn act(&mut self, act: Act) {
@@ -424,6 +425,13 @@ fn what_a_reconciler_wants_is_made_repaired_and_pruned() {
     world.tell("backup", Moment::Waiting, wants(&["a"]));
     reconcile(&mut world, false);
     assert_eq!(world.writes, ["HookDone Pod ns/b"]);
+    world.new_pass();
+    world.edited_at_once = true;
+    world.objects.remove(&ObjectRef::new("v1", "Pod", "a").within("ns"));
+    reconcile(&mut world, false);
+    world.new_pass();
+    reconcile(&mut world, false);
+    assert_eq!(world.writes, ["Repair Pod ns/a"], "an edit right after our write is one");
     world.new_pass();
     world.tell("backup", Moment::Waiting, wants(&["a"]));
     assert!(!reconcile(&mut world, true).is_gone, "what it still wants is still there");
