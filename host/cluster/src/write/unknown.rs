@@ -136,6 +136,27 @@ mod tests {
     }
 
     #[test]
+    fn what_a_kind_has_no_place_for_is_left_out_of_that_kind_next_time() {
+        let gaps = Gaps::default();
+        let backup = ObjectRef::new("example.com/v1", "Backup", "a");
+        let warnings = [warning("status.conditions"), warning("status.list[0].x"), "deprecated".to_owned()];
+        gaps.learn(&backup, &warnings);
+        let status = json!({"status": {"conditions": [], "list": [{"x": 1}], "phase": "Ready"}});
+        let mut body = status.clone();
+        assert_eq!(gaps.drop_from(&mut body, &backup), [warning("status.conditions")]);
+        assert_eq!(
+            body,
+            json!({"status": {"list": [{"x": 1}], "phase": "Ready"}}),
+            "items of lists are tried again"
+        );
+        let mut body = json!({"status": {"phase": "Ready"}});
+        assert_eq!(gaps.drop_from(&mut body, &backup), Vec::<String>::new(), "only what is there is told");
+        let mut body = status.clone();
+        assert!(gaps.drop_from(&mut body, &ObjectRef::new("example.com/v1", "Restore", "a")).is_empty());
+        assert_eq!(body, status);
+    }
+
+    #[test]
     fn a_path_that_leads_nowhere_removes_nothing() {
         let mut body = json!({"spec": {"a": 1}});
         for path in ["spec.b", "spec.a.b", "spec[0]", "spec[name=\"a\"].x", "", "[", "spec.a[", "a..b"] {
