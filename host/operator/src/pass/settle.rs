@@ -120,10 +120,12 @@ impl Settling<'_> {
             let now = Timestamp::now();
             let Thought { mut plan, objects } = self.think(now).await;
             let steps = std::mem::take(&mut plan.steps);
+            // What a plan only wrote down is what the next one goes on from.
+            let goes_on = !steps.is_empty() || plan.memory.differs_for_good(&self.progress.memory);
             self.progress.memory = plan.memory.clone();
             let is_stored = self.store_first(&steps, objects.as_ref()).await;
             last = Some((plan, objects));
-            let Some((_, Some(objects))) = last.as_ref().filter(|_| is_stored && !steps.is_empty()) else {
+            let Some((_, Some(objects))) = last.as_ref().filter(|_| is_stored && goes_on) else {
                 break;
             };
             self.apply(steps, objects, now).await;
