@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub struct Chart {
     /// `Chart.yaml`.
-    pub metadata: Metadata,
+    pub metadata: Arc<Metadata>,
     /// `Chart.lock`, as Helm keeps it with a release.
     pub lock: Option<Value>,
     /// `values.yaml`, every number a float.
@@ -133,7 +133,7 @@ impl Chart {
             return Err(ChartError::TooDeep);
         }
         let file = files.iter().find(|file| file.path == "Chart.yaml").ok_or(ChartError::NoMetadata)?;
-        let metadata = Metadata::parse(text_of(file)?)?;
+        let metadata = Arc::new(Metadata::parse(text_of(file)?)?);
         let mut chart = Self { metadata, ..Self::default() };
         let mut inner: BTreeMap<String, Vec<File>> = BTreeMap::new();
         for file in files {
@@ -160,7 +160,7 @@ impl Chart {
             }
             "values.schema.json" => self.schema = Some(Schema::new(file.data)),
             "requirements.yaml" => {
-                self.metadata.add_requirements(text_of(&file)?)?;
+                Arc::make_mut(&mut self.metadata).add_requirements(text_of(&file)?)?;
                 self.keep_if_v1(file);
             }
             "requirements.lock" => {
