@@ -32,7 +32,8 @@ pub struct Chart {
     pub schema: Option<Schema>,
     /// Files under `templates/`, sorted by path.
     pub templates: Vec<File>,
-    /// All other files that templates can read, `crds/` among them, sorted by path.
+    /// All other files that templates can read, `crds/` among them: in the order of the archive, or of a walk
+    /// through the folder.
     pub files: Vec<File>,
     /// Charts under `charts/`, sorted by their folder or archive name.
     pub dependencies: Vec<Arc<Chart>>,
@@ -111,6 +112,8 @@ impl Chart {
             hash.update(&file.data);
         }
         let digest = format!("sha256:{}", hex::encode(hash.finalize()));
+        // As one walks through folders: `a/x` before `a-b`.
+        files.sort_by(|one, other| one.path.split('/').cmp(other.path.split('/')));
         let mut chart = Self::build(files, &mut Budget::default(), 0)?;
         chart.digest = digest;
         Ok(chart)
@@ -122,9 +125,12 @@ impl Chart {
         &self.metadata.name
     }
 
-    /// The files under `crds/` of this chart alone, by path.
+    /// The files under `crds/` of this chart alone, in the order of its files.
     pub fn crd_files(&self) -> impl Iterator<Item = &File> {
-        let is_manifest = |path: &str| [".yaml", ".yml", ".json"].iter().any(|end| path.ends_with(end));
+        let is_manifest = |path: &str| {
+            let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+            ["yaml", "yml", "json"].iter().any(|manifest| manifest.eq_ignore_ascii_case(ending))
+        };
         self.files.iter().filter(move |file| file.path.starts_with("crds/") && is_manifest(&file.path))
     }
 
@@ -140,7 +146,6 @@ impl Chart {
             chart.place(file, &mut inner)?;
         }
         chart.templates.sort_by(|one, other| one.path.cmp(&other.path));
-        chart.files.sort_by(|one, other| one.path.cmp(&other.path));
         for (name, files) in inner {
             if !name.starts_with(['_', '.']) {
                 let subchart = chart.subchart(name, files, budget, depth)?;

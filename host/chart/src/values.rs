@@ -50,6 +50,9 @@ pub enum Error {
         live::MAX_DEPTH
     )]
     TooDeep,
+    /// More entries than [`live::MAX_ENTRIES`]: imports can repeat a mapping without end.
+    #[error("values have more than {} entries: does import-values repeat a mapping?", live::MAX_ENTRIES)]
+    TooLarge,
     /// More charts than [`crate::dependencies::MAX_CHARTS`]: aliases multiply those inside.
     #[error("more than {} charts take part, with the aliases they go by", crate::dependencies::MAX_CHARTS)]
     TooManyCharts,

@@ -37,16 +37,14 @@ pub(crate) fn merge(node: Node<'_>, warnings: &mut Vec<String>) -> Result<Value,
 /// When mappings are nested too deep.
 pub(crate) fn merge_tables(over: &Value, under: &Value, warnings: &mut Vec<String>) -> Result<(), Error> {
     match (as_map(over), as_map(under)) {
-        (Some(over), Some(under)) => {
-            Coalesce { merge: true, warnings }.tables(over, under, &Place::root(true))
-        }
+        (Some(over), Some(under)) => Coalesce::new(true, warnings).tables(over, under, &Place::root(true)),
         _ => Ok(()),
     }
 }
 
 fn lay_tree(node: Node<'_>, values: Value, merge: bool, warnings: &mut Vec<String>) -> Result<Value, Error> {
     if let Some(table) = as_map(&values) {
-        Coalesce { merge, warnings }.chart(node, table, "")?;
+        Coalesce::new(merge, warnings).chart(node, table, "")?;
     }
     Ok(values)
 }
@@ -54,6 +52,7 @@ fn lay_tree(node: Node<'_>, values: Value, merge: bool, warnings: &mut Vec<Strin
 struct Coalesce<'a> {
     merge: bool,
     warnings: &'a mut Vec<String>,
+    budget: live::Budget,
 }
 
 /// Where two mappings are laid over each other.
@@ -95,7 +94,11 @@ impl Place<'_> {
 
 // === impl Coalesce ===
 
-impl Coalesce<'_> {
+impl<'a> Coalesce<'a> {
+    fn new(merge: bool, warnings: &'a mut Vec<String>) -> Self {
+        Self { merge, warnings, budget: live::Budget::default() }
+    }
+
     fn chart(&mut self, node: Node<'_>, values: &Map, prefix: &str) -> Result<(), Error> {
         let own = join(prefix, node.name());
         self.defaults(node, values, &own)?;
@@ -186,9 +189,7 @@ impl Coalesce<'_> {
 
     /// Adds to `over` what only `under` has. Nulls of `over` are put into `under`, which may be in use elsewhere.
     fn tables(&mut self, over: &Map, under: &Map, place: &Place<'_>) -> Result<(), Error> {
-        if place.depth > live::MAX_DEPTH {
-            return Err(Error::TooDeep);
-        }
+        self.budget.take(under.len(), place.depth)?;
         let null = |(key, value): (&Arc<str>, &Value)| value.is_none().then(|| Arc::clone(key));
         let nulls: Vec<Arc<str>> = over.read().iter().filter_map(null).collect();
         for key in nulls {

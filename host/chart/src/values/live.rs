@@ -14,6 +14,33 @@ use crate::scope::to_value;
 /// Mappings and lists inside each other. A file has at most 500, and a path of `import-values` adds its own.
 pub(crate) const MAX_DEPTH: usize = 1_000;
 
+/// Entries and items of values that are copied, with what is shared counted as often as it is met: imports can
+/// make few mappings into very many.
+pub(crate) const MAX_ENTRIES: usize = 4_000_000;
+
+/// What is left of the limits while values are walked through.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    left: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { left: MAX_ENTRIES }
+    }
+}
+
+impl Budget {
+    /// Counts what is inside one mapping or list at this depth.
+    pub(crate) fn take(&mut self, entries: usize, depth: usize) -> Result<(), Error> {
+        if depth > MAX_DEPTH {
+            return Err(Error::TooDeep);
+        }
+        self.left = self.left.checked_sub(entries).ok_or(Error::TooLarge)?;
+        Ok(())
+    }
+}
+
 /// A new mapping without entries.
 pub(crate) fn empty() -> Value {
     map_value(Entries::new())
@@ -43,20 +70,19 @@ pub(crate) fn clean(table: &Values) -> Value {
 /// # Errors
 /// When it is nested too deep, as a mapping that contains itself is.
 pub(crate) fn copy(value: &Value) -> Result<Value, Error> {
-    copy_at(value, 0)
+    copy_at(value, 0, &mut Budget::default())
 }
 
-fn copy_at(value: &Value, depth: usize) -> Result<Value, Error> {
-    if depth > MAX_DEPTH {
-        return Err(Error::TooDeep);
-    }
+fn copy_at(value: &Value, depth: usize, budget: &mut Budget) -> Result<Value, Error> {
     if let Some(map) = as_map(value) {
-        let entries = map.snapshot().into_iter();
-        let entries = entries.map(|(key, value)| Ok((key, copy_at(&value, depth + 1)?)));
+        let entries = map.snapshot();
+        budget.take(entries.len(), depth)?;
+        let entries = entries.into_iter().map(|(key, value)| Ok((key, copy_at(&value, depth + 1, budget)?)));
         return entries.collect::<Result<Entries, Error>>().map(map_value);
     }
     if let Some(list) = as_list(value) {
-        let items = list.items().iter().map(|item| copy_at(item, depth + 1));
+        budget.take(list.items().len(), depth)?;
+        let items = list.items().iter().map(|item| copy_at(item, depth + 1, budget));
         return items.collect::<Result<Vec<_>, _>>().map(list_value);
     }
     Ok(value.clone())
@@ -78,20 +104,21 @@ pub(crate) fn to_values(value: &Value) -> Result<Values, Error> {
 /// # Errors
 /// When it is nested too deep.
 pub(crate) fn to_json(value: &Value) -> Result<Json, Error> {
-    json_at(value, 0)
+    json_at(value, 0, &mut Budget::default())
 }
 
-fn json_at(value: &Value, depth: usize) -> Result<Json, Error> {
-    if depth > MAX_DEPTH {
-        return Err(Error::TooDeep);
-    }
+fn json_at(value: &Value, depth: usize, budget: &mut Budget) -> Result<Json, Error> {
     if let Some(map) = as_map(value) {
-        let entries = map.snapshot().into_iter();
-        let entries = entries.map(|(key, value)| Ok((key.to_string(), json_at(&value, depth + 1)?)));
+        let entries = map.snapshot();
+        budget.take(entries.len(), depth)?;
+        let entries = entries
+            .into_iter()
+            .map(|(key, value)| Ok((key.to_string(), json_at(&value, depth + 1, budget)?)));
         return entries.collect::<Result<Values, Error>>().map(Json::Object);
     }
     if let Some(list) = as_list(value) {
-        let items = list.items().iter().map(|item| json_at(item, depth + 1));
+        budget.take(list.items().len(), depth)?;
+        let items = list.items().iter().map(|item| json_at(item, depth + 1, budget));
         return items.collect::<Result<Vec<_>, _>>().map(Json::Array);
     }
     Ok(match (number::number(value), as_text(value)) {
