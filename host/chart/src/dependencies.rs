@@ -369,4 +369,37 @@ mod tests {
         assert_eq!(seen["into"], json!({"here": {"k": "v"}}));
         assert_eq!(tree.root().metadata().dependencies[0].import_values.len(), 3);
     }
+
+    fn refused(files: &[(&str, &str)]) -> values::Error {
+        match settle(&Arc::new(chart(files)), &Values::new(), &mut Vec::new()).unwrap_err() {
+            values::Error::Deciding(error) => *error,
+            other => other,
+        }
+    }
+
+    #[test]
+    fn a_mapping_that_is_imported_into_itself_is_refused() {
+        let meta = top(
+            "- {name: a, version: '*', import-values: [{child: in, parent: .}, {child: in, parent: k.z}]}\n",
+        );
+        let values = ("charts/a/values.yaml", "in: {k: {x: 1}}\n");
+        let error = refused(&[("Chart.yaml", meta.as_str()), A, values]);
+        assert!(matches!(error, values::Error::TooDeep), "{error}");
+    }
+
+    #[test]
+    fn aliases_of_aliases_end_at_a_limit() {
+        let aliases: String =
+            (0..30).map(|number| format!("- {{name: n, version: '*', alias: n{number}}}\n")).collect();
+        let chart =
+            |name: &str| format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\ndependencies:\n{aliases}");
+        let (meta, inner) = (chart("top"), chart("n"));
+        let error = refused(&[
+            ("Chart.yaml", &meta),
+            ("charts/n/Chart.yaml", &inner),
+            ("charts/n/charts/n/Chart.yaml", &inner),
+            ("charts/n/charts/n/charts/n/Chart.yaml", &inner),
+        ]);
+        assert!(matches!(error, values::Error::TooManyCharts), "{error}");
+    }
 }

@@ -346,6 +346,12 @@ fn archives_and_standard_input_are_read_as_helm_reads_them() {
     let bench = Bench::new();
     bench.write(&BTreeMap::from([("packed.tgz".to_owned(), tgz(generate::packed(3)))]));
     let stdin = Case { stdin: "replicas: 7\nname: from-stdin\n", ..case(&["rel", "packed.tgz", "-f", "-"]) };
+    let files = ["Chart.yaml", "crds/z.yaml", "crds/b/x.yaml", "crds/a.yaml"].map(|path| {
+        let text = format!("apiVersion: v2\nname: odd\nversion: 1.0.0\n# {path}\n");
+        (format!("odd/{path}"), text.into_bytes())
+    });
+    bench.write(&BTreeMap::from([("odd.tgz".to_owned(), tgz(files.into_iter()))]));
+    bench.compare(&[case(&["rel", "odd.tgz", "--include-crds"])], 1);
     bench.compare(&[case(&["rel", "packed.tgz"]), case(&["packed.tgz", "--include-crds"]), stdin], 3);
 }
 
@@ -384,6 +390,7 @@ fn wrong_calls_and_broken_charts_end_in_helms_words() {
         &["rel", "chart0", "-s", "templates/none.yaml"],
         &["rel", "chart0", "--name-template", "x"],
         &["--name-template", "{{ nope }}", "chart0"],
+        &["rel", "bad-values.yaml"],
     ] {
         cases.push(case(args));
     }
