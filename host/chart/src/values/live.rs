@@ -12,7 +12,7 @@ use super::{Error, Values};
 use crate::scope::to_value;
 
 /// Mappings and lists inside each other. A file has at most 500, and a path of `import-values` adds its own.
-pub(crate) const MAX_DEPTH: usize = 1_000;
+pub(crate) const MAX_DEPTH: usize = 600;
 
 /// Entries and items of values that are copied, with what is shared counted as often as it is met: imports can
 /// make few mappings into very many.
@@ -75,15 +75,20 @@ pub(crate) fn copy(value: &Value) -> Result<Value, Error> {
 
 fn copy_at(value: &Value, depth: usize, budget: &mut Budget) -> Result<Value, Error> {
     if let Some(map) = as_map(value) {
-        let entries = map.snapshot();
-        budget.take(entries.len(), depth)?;
-        let entries = entries.into_iter().map(|(key, value)| Ok((key, copy_at(&value, depth + 1, budget)?)));
-        return entries.collect::<Result<Entries, Error>>().map(map_value);
+        let mut copied = map.read().clone();
+        budget.take(copied.len(), depth)?;
+        for value in copied.values_mut() {
+            *value = copy_at(value, depth + 1, budget)?;
+        }
+        return Ok(map_value(copied));
     }
     if let Some(list) = as_list(value) {
-        budget.take(list.items().len(), depth)?;
-        let items = list.items().iter().map(|item| copy_at(item, depth + 1, budget));
-        return items.collect::<Result<Vec<_>, _>>().map(list_value);
+        let mut copied = list.items().to_vec();
+        budget.take(copied.len(), depth)?;
+        for item in &mut copied {
+            *item = copy_at(item, depth + 1, budget)?;
+        }
+        return Ok(list_value(copied));
     }
     Ok(value.clone())
 }
@@ -111,23 +116,31 @@ fn json_at(value: &Value, depth: usize, budget: &mut Budget) -> Result<Json, Err
     if let Some(map) = as_map(value) {
         let entries = map.snapshot();
         budget.take(entries.len(), depth)?;
-        let entries = entries
-            .into_iter()
-            .map(|(key, value)| Ok((key.to_string(), json_at(&value, depth + 1, budget)?)));
-        return entries.collect::<Result<Values, Error>>().map(Json::Object);
+        let mut values = Values::new();
+        for (key, value) in entries {
+            values.insert(key.to_string(), json_at(&value, depth + 1, budget)?);
+        }
+        return Ok(Json::Object(values));
     }
     if let Some(list) = as_list(value) {
         budget.take(list.items().len(), depth)?;
-        let items = list.items().iter().map(|item| json_at(item, depth + 1, budget));
-        return items.collect::<Result<Vec<_>, _>>().map(Json::Array);
+        let mut items = Vec::with_capacity(list.items().len());
+        for item in list.items() {
+            items.push(json_at(item, depth + 1, budget)?);
+        }
+        return Ok(Json::Array(items));
     }
-    Ok(match (number::number(value), as_text(value)) {
+    Ok(json_scalar(value))
+}
+
+fn json_scalar(value: &Value) -> Json {
+    match (number::number(value), as_text(value)) {
         (Some(Number::Int(int)), _) => Json::from(int),
         (Some(Number::Uint(int)), _) => Json::from(int),
         (Some(Number::Float(float)), _) => JsonNumber::from_f64(float).map_or(Json::Null, Json::Number),
         (None, Some(text)) => Json::from(text),
         (None, None) => as_bool(value).map_or(Json::Null, Json::Bool),
-    })
+    }
 }
 
 /// The mapping at a dotted path.

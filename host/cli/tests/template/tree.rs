@@ -196,7 +196,7 @@ impl Random {
                 } else {
                     String::new()
                 };
-                self.requirement(child, &alias, &mut requirements);
+                self.requirement(child, &alias, at == 0, &mut requirements);
             }
         }
         if requirements.is_empty() && self.below(3) == 0 {
@@ -209,8 +209,9 @@ impl Random {
         put("Chart.yaml", out.into_bytes());
     }
 
-    fn requirement(&mut self, child: &str, alias: &str, out: &mut String) {
-        let version = if self.below(12) == 0 { VERSIONS[4] } else { VERSIONS[self.below(4)] };
+    fn requirement(&mut self, child: &str, alias: &str, may_miss: bool, out: &mut String) {
+        let fits = VERSIONS[self.below(3)];
+        let version = if may_miss && self.below(6) == 0 { VERSIONS[3 + self.below(2)] } else { fits };
         let _ = write!(out, "- name: {child}\n  version: '{version}'\n");
         if !alias.is_empty() {
             let _ = writeln!(out, "  alias: {alias}");
