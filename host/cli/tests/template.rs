@@ -39,7 +39,7 @@ use tempfile::TempDir;
 const CHARTS: u64 = 40;
 
 /// Generated trees of charts; by hand thousands are tried.
-const TREES: u64 = 40;
+const TREES: u64 = 24;
 
 /// One call of both programs.
 #[derive(Clone, Debug)]
