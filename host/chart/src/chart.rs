@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub struct Chart {
     /// `Chart.yaml`.
-    pub metadata: Metadata,
+    pub metadata: Arc<Metadata>,
     /// `Chart.lock`, as Helm keeps it with a release.
     pub lock: Option<Value>,
     /// `values.yaml`, every number a float.
@@ -32,7 +32,8 @@ pub struct Chart {
     pub schema: Option<Schema>,
     /// Files under `templates/`, sorted by path.
     pub templates: Vec<File>,
-    /// All other files that templates can read, `crds/` among them, sorted by path.
+    /// All other files that templates can read, `crds/` among them: in the order of the archive, or of a walk
+    /// through the folder.
     pub files: Vec<File>,
     /// Charts under `charts/`, sorted by their folder or archive name.
     pub dependencies: Vec<Arc<Chart>>,
@@ -111,6 +112,8 @@ impl Chart {
             hash.update(&file.data);
         }
         let digest = format!("sha256:{}", hex::encode(hash.finalize()));
+        // As one walks through folders: `a/x` before `a-b`.
+        files.sort_by(|one, other| one.path.split('/').cmp(other.path.split('/')));
         let mut chart = Self::build(files, &mut Budget::default(), 0)?;
         chart.digest = digest;
         Ok(chart)
@@ -122,9 +125,12 @@ impl Chart {
         &self.metadata.name
     }
 
-    /// The files under `crds/` of this chart alone, by path.
+    /// The files under `crds/` of this chart alone, in the order of its files.
     pub fn crd_files(&self) -> impl Iterator<Item = &File> {
-        let is_manifest = |path: &str| [".yaml", ".yml", ".json"].iter().any(|end| path.ends_with(end));
+        let is_manifest = |path: &str| {
+            let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+            ["yaml", "yml", "json"].iter().any(|manifest| manifest.eq_ignore_ascii_case(ending))
+        };
         self.files.iter().filter(move |file| file.path.starts_with("crds/") && is_manifest(&file.path))
     }
 
@@ -133,14 +139,13 @@ impl Chart {
             return Err(ChartError::TooDeep);
         }
         let file = files.iter().find(|file| file.path == "Chart.yaml").ok_or(ChartError::NoMetadata)?;
-        let metadata = Metadata::parse(text_of(file)?)?;
+        let metadata = Arc::new(Metadata::parse(text_of(file)?)?);
         let mut chart = Self { metadata, ..Self::default() };
         let mut inner: BTreeMap<String, Vec<File>> = BTreeMap::new();
         for file in files {
             chart.place(file, &mut inner)?;
         }
         chart.templates.sort_by(|one, other| one.path.cmp(&other.path));
-        chart.files.sort_by(|one, other| one.path.cmp(&other.path));
         for (name, files) in inner {
             if !name.starts_with(['_', '.']) {
                 let subchart = chart.subchart(name, files, budget, depth)?;
@@ -160,7 +165,7 @@ impl Chart {
             }
             "values.schema.json" => self.schema = Some(Schema::new(file.data)),
             "requirements.yaml" => {
-                self.metadata.add_requirements(text_of(&file)?)?;
+                Arc::make_mut(&mut self.metadata).add_requirements(text_of(&file)?)?;
                 self.keep_if_v1(file);
             }
             "requirements.lock" => {

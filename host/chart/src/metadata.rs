@@ -63,6 +63,9 @@ pub struct Metadata {
     /// `application`, `library`, or empty for an application.
     #[serde(rename = "type", deserialize_with = "text", skip_serializing_if = "String::is_empty")]
     pub kind: String,
+    /// Whether a list of dependencies was given that is empty: see [`Metadata::lists_dependencies`].
+    #[serde(skip)]
+    has_empty_list: bool,
 }
 
 /// Who keeps a chart.
@@ -108,6 +111,9 @@ pub struct Dependency {
     /// Another name for it.
     #[serde(deserialize_with = "text", skip_serializing_if = "String::is_empty")]
     pub alias: String,
+    /// Whether `import_values` was carried out, which happens once.
+    #[serde(skip)]
+    pub(crate) is_imported: bool,
 }
 
 /// What is wrong with `Chart.yaml` or `requirements.yaml`.
@@ -163,12 +169,24 @@ impl Metadata {
         self.kind.eq_ignore_ascii_case("library")
     }
 
+    /// Whether dependencies are given, be it as an empty list: only then are charts inside decided on.
+    pub(crate) fn lists_dependencies(&self) -> bool {
+        self.has_empty_list || !self.dependencies.is_empty()
+    }
+
+    /// Leaves these dependencies, and where there are none no list either.
+    pub(crate) fn keep_dependencies(&mut self, kept: Vec<Dependency>) {
+        self.dependencies = kept;
+        self.has_empty_list = false;
+    }
+
     /// Takes the dependencies of a `requirements.yaml`, where charts of `apiVersion: v1` have them.
     pub(crate) fn add_requirements(&mut self, text: &str) -> Result<(), Error> {
         let source = Text { file: "requirements.yaml", text };
         let read = source.read()?;
-        if !read.dependencies.is_empty() {
+        if read.lists_dependencies() {
             self.dependencies = read.dependencies;
+            self.has_empty_list = read.has_empty_list;
         }
         self.check(&source)
     }
@@ -278,8 +296,10 @@ impl Text<'_> {
                 return Err(self.field(key, &error.to_string(), &misread(key, value)));
             }
         }
-        let read = serde_json::from_value(Value::Object(map));
-        read.map_err(|error| self.field("", &error.to_string(), &error.to_string()))
+        let has_empty_list = map.get("dependencies").and_then(Value::as_array).is_some_and(Vec::is_empty);
+        let read = serde_json::from_value::<Metadata>(Value::Object(map));
+        let read = read.map_err(|error| self.field("", &error.to_string(), &error.to_string()))?;
+        Ok(Metadata { has_empty_list, ..read })
     }
 
     fn field(&self, field: &str, problem: &str, helms: &str) -> Error {

@@ -434,7 +434,7 @@ impl From<&Chart> for StoredChart {
     fn from(chart: &Chart) -> Self {
         let files = |files: &[File]| files.iter().map(StoredFile::from).collect();
         Self {
-            metadata: chart.metadata.clone(),
+            metadata: Metadata::clone(&chart.metadata),
             lock: chart.lock.clone(),
             templates: files(&chart.templates),
             values: chart.values.clone(),

@@ -17,7 +17,7 @@ use crate::{
     schema,
     scope::{self, Template},
     state::{self, StateFile},
-    values::{self, Values},
+    values::{self, Values, live},
 };
 
 /// The release as templates see it: `.Release`.
@@ -242,9 +242,11 @@ impl Compiled {
     /// # Errors
     /// When values do not fit, or a file is no list of objects.
     pub fn crds(&self, values: &Values) -> Result<Vec<Document>, RenderError> {
-        let node = dependencies::settle(&self.chart, values, &mut Vec::new())?;
+        let tree = dependencies::settle(&self.chart, values, &mut Vec::new())?;
         let mut files = Vec::new();
-        collect_crds(&node, &node.name, &mut files);
+        raw_crds(tree.root(), &mut files);
+        let text = |file: &File| (Arc::from(file.path.as_str()), file.text().into_owned());
+        let files: Vec<_> = files.iter().map(text).collect();
         let sorted = manifest::sort(&files, Order::Install, Extent::Whole)?;
         let documents: Result<Vec<_>, _> = sorted.pieces.iter().map(manifest::documents).collect();
         Ok(documents?.into_iter().flatten().collect())
@@ -256,9 +258,9 @@ impl Compiled {
     /// # Errors
     /// When values do not fit.
     pub fn crd_files(&self, values: &Values) -> Result<Vec<File>, RenderError> {
-        let node = dependencies::settle(&self.chart, values, &mut Vec::new())?;
+        let tree = dependencies::settle(&self.chart, values, &mut Vec::new())?;
         let mut files = Vec::new();
-        raw_crds(&node, &node.name, &mut files);
+        raw_crds(tree.root(), &mut files);
         Ok(files)
     }
 
@@ -267,8 +269,9 @@ impl Compiled {
     /// # Errors
     /// When values do not fit the tree of charts.
     pub fn values(&self, values: &Values) -> Result<Values, RenderError> {
-        let node = dependencies::settle(&self.chart, values, &mut Vec::new())?;
-        Ok(values::coalesce(&node, values.clone(), &mut Vec::new())?)
+        let tree = dependencies::settle(&self.chart, values, &mut Vec::new())?;
+        let seen = values::coalesce(tree.root(), live::of(values), &mut Vec::new())?;
+        Ok(live::to_values(&seen)?)
     }
 
     /// The text of each template that is more than definitions, sorted by template; notes apart.
@@ -277,11 +280,11 @@ impl Compiled {
         input: &RenderInput<'_>,
         rendered: &mut Rendered,
     ) -> Result<Vec<(Arc<str>, String)>, RenderError> {
-        let node = dependencies::settle(&self.chart, input.values, &mut rendered.warnings)?;
-        let values = values::coalesce(&node, input.values.clone(), &mut rendered.warnings)?;
-        schema::check(&node, &values)?;
+        let tree = dependencies::settle(&self.chart, input.values, &mut rendered.warnings)?;
+        let values = values::coalesce(tree.root(), live::of(input.values), &mut rendered.warnings)?;
+        schema::check(tree.root(), &values)?;
         self.check_cluster(input.capabilities)?;
-        let mut templates = scope::templates(&node, &values, input.release, input.capabilities);
+        let mut templates = scope::templates(tree.root(), &values, input.release, input.capabilities);
         templates.retain(|template| input.files.take(template));
         if let Files::State(path) = input.files
             && !templates.iter().any(|template| template.is_root && template.path == path)
@@ -369,18 +372,11 @@ fn check_engine(chart: &Chart) -> Result<(), RenderError> {
     }
 }
 
-fn raw_crds(node: &Node, path: &str, files: &mut Vec<File>) {
+fn raw_crds(node: Node<'_>, files: &mut Vec<File>) {
+    let path = node.path();
     let named = |file: &File| File { path: format!("{path}/{}", file.path), data: Arc::clone(&file.data) };
-    files.extend(node.chart.crd_files().map(named));
-    for child in &node.children {
-        raw_crds(child, &format!("{path}/charts/{}", child.name), files);
-    }
-}
-
-fn collect_crds(node: &Node, path: &str, files: &mut Vec<(Arc<str>, String)>) {
-    let text = |file: &crate::File| (Arc::from(format!("{path}/{}", file.path)), file.text().into_owned());
-    files.extend(node.chart.crd_files().map(text));
-    for child in &node.children {
-        collect_crds(child, &format!("{path}/charts/{}", child.name), files);
+    files.extend(node.chart().crd_files().map(named));
+    for child in node.children() {
+        raw_crds(child, files);
     }
 }

@@ -9,9 +9,14 @@ use jsonschema::{
     JsonType, ValidationError, Validator,
     error::{TypeKind, ValidationErrorKind},
 };
+use pintle_template::value::{Value as GoValue, as_map};
 use serde_json::Value;
 
-use crate::{dependencies::Node, values::Values, yaml};
+use crate::{
+    dependencies::Node,
+    values::{Values, live},
+    yaml,
+};
 
 /// A `values.schema.json`, whose clones share what was made of it.
 #[derive(Clone, Debug)]
@@ -80,22 +85,26 @@ impl Violation {
 ///
 /// # Errors
 /// With all that is refused, of all charts.
-pub(crate) fn check(node: &Node, values: &Values) -> Result<(), SchemaError> {
+pub(crate) fn check(node: Node<'_>, values: &GoValue) -> Result<(), SchemaError> {
     let mut charts = Vec::new();
     collect(node, values, &[], &mut charts);
     if charts.is_empty() { Ok(()) } else { Err(SchemaError { charts }) }
 }
 
-fn collect(node: &Node, values: &Values, path: &[String], charts: &mut Vec<RefusedChart>) {
-    if let Some(schema) = &node.chart.schema {
-        let violations = schema.violations(values);
+fn collect(node: Node<'_>, values: &GoValue, path: &[String], charts: &mut Vec<RefusedChart>) {
+    if let Some(schema) = &node.chart().schema {
+        let violations = match live::to_values(values) {
+            Ok(values) => schema.violations(&values),
+            Err(error) => vec![Violation::new(String::new(), error.to_string(), Vec::new())],
+        };
         if !violations.is_empty() {
-            charts.push(RefusedChart { name: node.name.clone(), path: path.to_vec(), violations });
+            charts.push(RefusedChart { name: node.name().to_owned(), path: path.to_vec(), violations });
         }
     }
-    for child in &node.children {
-        if let Some(Value::Object(inner)) = values.get(&child.name) {
-            collect(child, inner, &[path, std::slice::from_ref(&child.name)].concat(), charts);
+    for child in node.children() {
+        let inner = as_map(values).and_then(|values| values.get(child.name()));
+        if let Some(inner) = inner.filter(|inner| as_map(inner).is_some()) {
+            collect(child, &inner, &[path, &[child.name().to_owned()]].concat(), charts);
         }
     }
 }
@@ -365,9 +374,9 @@ mod tests {
 
     fn refused(files: &[(&str, &str)], user: &str) -> Option<String> {
         let user = parse(user).unwrap();
-        let node = settle(&Arc::new(chart(files)), &user, &mut Vec::new()).unwrap();
-        let values = coalesce(&node, user, &mut Vec::new()).unwrap();
-        check(&node, &values).err().map(|error| error.to_string())
+        let tree = settle(&Arc::new(chart(files)), &user, &mut Vec::new()).unwrap();
+        let values = coalesce(tree.root(), live::of(&user), &mut Vec::new()).unwrap();
+        check(tree.root(), &values).err().map(|error| error.to_string())
     }
 
     const META: (&str, &str) = ("Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n");

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use pintle_api::names;
 use pintle_template::value::{
-    Entries, Map as GoMap, MapType, Value, int64, invalid, list_value, map_value, nil, nil_map, typed_map,
+    Entries, Map as GoMap, MapType, Value, int64, invalid, list_value, map_value, nil, nil_map, retyped,
+    typed_map,
 };
 use serde_json::{Number, Value as Json};
 
@@ -14,7 +15,7 @@ use crate::{
     files::FilesObject,
     metadata::{Dependency, Maintainer, Metadata},
     render::Release,
-    values::Values,
+    values::{Values, live},
 };
 
 /// A template with the chart it belongs to.
@@ -46,15 +47,18 @@ const JINJA: &str = "jinja";
 /// The templates of a tree of charts with what each sees, as the engine runs them: deepest first, then by
 /// name downwards, so that a parent's definitions win over its sub-charts'.
 pub(crate) fn templates<'a>(
-    node: &'a Node,
-    values: &Values,
+    node: Node<'a>,
+    values: &Value,
     release: &Release,
     capabilities: &Capabilities,
 ) -> Vec<Template<'a>> {
     let shared = Shared { release: release_value(release), capabilities: capabilities.to_value() };
     let mut templates = Vec::new();
-    shared.chart(node, &node.name, values_map(values), true, &mut templates);
+    shared.chart(node, of_values(Some(values)), &mut templates);
+    // Where charts share a name, the last one's template stands for all.
+    templates.reverse();
     templates.sort_by(|one, other| other.depth.cmp(&one.depth).then_with(|| other.key.cmp(&one.key)));
+    templates.dedup_by(|later, first| later.key == first.key);
     templates
 }
 
@@ -97,8 +101,10 @@ fn entries(map: &Values) -> Entries {
     map.iter().map(|(key, value)| (Arc::from(key.as_str()), to_value(value))).collect()
 }
 
-fn values_map(values: &Values) -> Value {
-    typed_map(entries(values), MapType::Values)
+/// `.Values` of a mapping; an empty one where there is none.
+fn of_values(values: Option<&Value>) -> Value {
+    let seen = values.and_then(|values| retyped(values, MapType::Values));
+    seen.unwrap_or_else(|| typed_map(Entries::new(), MapType::Values))
 }
 
 fn depth(key: &str) -> usize {
@@ -112,19 +118,13 @@ struct Shared {
 
 impl Shared {
     /// The chart's `.`, which its parent has under `.Subcharts`.
-    fn chart<'a>(
-        &self,
-        node: &'a Node,
-        path: &str,
-        values: Value,
-        is_root: bool,
-        templates: &mut Vec<Template<'a>>,
-    ) -> Value {
+    fn chart<'a>(&self, node: Node<'a>, values: Value, templates: &mut Vec<Template<'a>>) -> Value {
+        let (path, is_root) = (node.path(), node.is_root());
         let subcharts = map_value(Entries::new());
         let dot = typed_map(
             Entries::from([
-                (Arc::from("Chart"), metadata_value(&node.metadata, is_root)),
-                (Arc::from("Files"), FilesObject::value(&node.chart.files)),
+                (Arc::from("Chart"), metadata_value(node.metadata(), is_root)),
+                (Arc::from("Files"), FilesObject::value(&node.chart().files)),
                 (Arc::from("Release"), self.release.clone()),
                 (Arc::from("Capabilities"), self.capabilities.clone()),
                 (Arc::from("Values"), values.clone()),
@@ -132,20 +132,18 @@ impl Shared {
             ]),
             MapType::Values,
         );
-        for child in &node.children {
-            let inner = pintle_template::value::as_map(&values).and_then(|map| map.get(&child.name));
-            let inner = inner
-                .filter(|inner| pintle_template::value::as_map(inner).is_some())
-                .unwrap_or_else(|| typed_map(Entries::new(), MapType::Values));
-            let scope = self.chart(child, &format!("{path}/charts/{}", child.name), inner, false, templates);
+        for child in node.children() {
+            // A name with dots is a path here, though its values were laid under it as it is.
+            let inner = of_values(live::table(&values, child.name()).as_ref());
+            let scope = self.chart(child, inner, templates);
             if let Some(map) = pintle_template::value::as_map(&subcharts) {
-                GoMap::insert(map, child.name.as_str(), scope);
+                GoMap::insert(map, child.name(), scope);
             }
         }
-        let is_library = node.metadata.is_library();
+        let is_library = node.metadata().is_library();
         let taken =
-            node.chart.templates.iter().filter(|file| !is_library || crate::state::is_partial(&file.path));
-        let all_jinja = node.metadata.annotations.get(names::ENGINE).is_some_and(|engine| engine == JINJA);
+            node.chart().templates.iter().filter(|file| !is_library || crate::state::is_partial(&file.path));
+        let all_jinja = node.metadata().annotations.get(names::ENGINE).is_some_and(|engine| engine == JINJA);
         let mut natural = None;
         templates.extend(taken.map(|file| {
             let is_jinja = all_jinja || file.path.ends_with(".j2");

@@ -3,19 +3,19 @@
 //! Numbers keep the kind they came with: integers are Go's `int64` (`--set`, custom resources), floats its
 //! `float64` (every number of a values file). Templates can tell them apart.
 
+mod coalesce;
+pub(crate) mod live;
 mod set;
 
+pub(crate) use coalesce::{coalesce, merge, merge_tables};
 pub use set::{SetError, set, set_file, set_json, set_literal, set_string};
 
 use serde_json::{Map, Value};
 
-use crate::{dependencies::Node, yaml};
+use crate::yaml;
 
 /// A mapping of values.
 pub type Values = Map<String, Value>;
-
-/// The key whose mapping each sub-chart sees.
-const GLOBAL: &str = "global";
 
 /// Why values cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,11 +34,28 @@ pub enum Error {
     NotATable {
         /// Name of the sub-chart, with the names of those around it.
         name: String,
+        /// Its own name.
+        key: String,
         /// What is there.
         found: String,
         /// It itself.
         value: Box<Value>,
     },
+    /// Values that do not fit while it is decided which charts take part.
+    #[error("it cannot be decided which charts take part")]
+    Deciding(#[source] Box<Error>),
+    /// Values nested deeper than [`live::MAX_DEPTH`]: imports can make a mapping contain itself.
+    #[error(
+        "values are nested more than {} deep: does import-values put a mapping into itself?",
+        live::MAX_DEPTH
+    )]
+    TooDeep,
+    /// More entries than [`live::MAX_ENTRIES`]: imports can repeat a mapping without end.
+    #[error("values have more than {} entries: does import-values repeat a mapping?", live::MAX_ENTRIES)]
+    TooLarge,
+    /// More charts than [`crate::dependencies::MAX_CHARTS`]: aliases multiply those inside.
+    #[error("more than {} charts take part, with the aliases they go by", crate::dependencies::MAX_CHARTS)]
+    TooManyCharts,
     /// `overrideValues` with a path that runs into a scalar.
     #[error("cannot set {path:?}: {at:?} is no mapping")]
     Path {
@@ -92,39 +109,6 @@ pub fn for_watch(
     Ok(values)
 }
 
-/// What a chart and the charts in it see: its defaults under `values`. Sub-charts find theirs under their
-/// name, and `global` in each. A null over a default deletes it.
-///
-/// # Errors
-/// When the values of a sub-chart are no mapping.
-pub(crate) fn coalesce(node: &Node, values: Values, warnings: &mut Vec<String>) -> Result<Values, Error> {
-    Coalesce { merge: false, warnings }.chart(node, values, "")
-}
-
-/// As [`coalesce`], but nulls stay: what is known of defaults before they are used.
-pub(crate) fn merge(node: &Node, values: Values, warnings: &mut Vec<String>) -> Result<Values, Error> {
-    Coalesce { merge: true, warnings }.chart(node, values, "")
-}
-
-/// `under` below `over`, nulls kept: Helm's MergeTables.
-pub(crate) fn merge_tables(over: &mut Values, under: Values, warnings: &mut Vec<String>) {
-    Coalesce { merge: true, warnings }.tables(over, under, "", true);
-}
-
-/// The mapping at a dotted path.
-pub(crate) fn table<'a>(values: &'a Values, path: &str) -> Option<&'a Values> {
-    path.split('.').try_fold(values, |table, key| table.get(key)?.as_object())
-}
-
-/// The value at a dotted path that is no mapping.
-pub(crate) fn scalar<'a>(values: &'a Values, path: &str) -> Option<&'a Value> {
-    let (parent, key) = match path.rsplit_once('.') {
-        Some((parent, key)) => (table(values, parent)?, key),
-        None => (values, path),
-    };
-    parent.get(key).filter(|value| !value.is_object())
-}
-
 fn lay(under: &mut Values, over: &Values) {
     for (key, value) in over {
         match (under.get_mut(key), value) {
@@ -152,150 +136,6 @@ fn insert_at(values: &mut Values, path: &str, value: Value) -> Result<(), Error>
     Ok(())
 }
 
-struct Coalesce<'a> {
-    merge: bool,
-    warnings: &'a mut Vec<String>,
-}
-
-impl Coalesce<'_> {
-    fn chart(&mut self, node: &Node, mut values: Values, prefix: &str) -> Result<Values, Error> {
-        let own = join(prefix, &node.name);
-        self.defaults(node, &mut values, &own);
-        for child in &node.children {
-            let inner = match values.remove(&child.name) {
-                None => Values::new(),
-                Some(Value::Object(inner)) => inner,
-                Some(other) => {
-                    return Err(Error::NotATable {
-                        name: join(&own, &child.name),
-                        found: kind(&other).to_owned(),
-                        value: Box::new(other),
-                    });
-                }
-            };
-            let inner = self.globals(inner, values.get(GLOBAL), &own);
-            let inner = self.chart(child, inner, &own)?;
-            values.insert(child.name.clone(), Value::Object(inner));
-        }
-        Ok(values)
-    }
-
-    fn defaults(&mut self, node: &Node, values: &mut Values, prefix: &str) {
-        for (key, default) in node.values() {
-            let Some(value) = values.get_mut(key) else {
-                if self.merge {
-                    values.insert(key.clone(), default.clone());
-                } else if !default.is_null() {
-                    values.insert(key.clone(), without_nulls(default.clone()));
-                }
-                continue;
-            };
-            match (value, default) {
-                (Value::Null, _) if !self.merge => drop(values.remove(key)),
-                (Value::Object(over), Value::Object(under)) => {
-                    let merge = self.merge || node.children.iter().any(|child| child.name == *key);
-                    let under = if merge { under.clone() } else { clean(under.clone()) };
-                    self.tables(over, under, &join(prefix, key), merge);
-                }
-                (Value::Object(_), default) if !default.is_null() => {
-                    self.warnings.push(format!("skipped value for {prefix}.{key}: Not a table."));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// The values of a sub-chart with the `global` of those around it; what is no mapping is left alone.
-    fn globals(&mut self, mut inner: Values, outer: Option<&Value>, prefix: &str) -> Values {
-        let outer = match outer {
-            None => None,
-            Some(Value::Object(outer)) => Some(outer),
-            Some(_) => {
-                self.warnings.push(format!("skipping globals because source {GLOBAL} is not a table."));
-                return inner;
-            }
-        };
-        let own = inner.entry(GLOBAL).or_insert_with(|| Value::Object(Values::new()));
-        match own.as_object_mut() {
-            Some(own) => outer.into_iter().for_each(|outer| self.lay_globals(own, outer, prefix)),
-            None => {
-                self.warnings.push(format!("skipping globals because destination {GLOBAL} is not a table."));
-            }
-        }
-        inner
-    }
-
-    fn lay_globals(&mut self, own: &mut Values, outer: &Values, prefix: &str) {
-        for (key, value) in outer {
-            match (value, own.get_mut(key)) {
-                (Value::Object(table), Some(Value::Object(slot))) => {
-                    let mut over = table.clone();
-                    self.tables(&mut over, std::mem::take(slot), &join(prefix, key), true);
-                    *slot = over;
-                }
-                (Value::Object(_), Some(_)) => {
-                    self.warnings
-                        .push(format!("Conflict: cannot merge map onto non-map for {key:?}. Skipping."));
-                }
-                (_, Some(Value::Object(_))) => self.warnings.push(format!("key {key} is table. Skipping")),
-                _ => drop(own.insert(key.clone(), value.clone())),
-            }
-        }
-    }
-
-    /// `over` with what `under` adds.
-    fn tables(&mut self, over: &mut Values, under: Values, prefix: &str, merge: bool) {
-        for (key, value) in under {
-            let full = join(prefix, &key);
-            let Some(slot) = over.get_mut(&key) else {
-                over.insert(key, value);
-                continue;
-            };
-            match (slot, value) {
-                (Value::Null, value) if !merge && !value.is_null() => drop(over.remove(&key)),
-                (Value::Object(over), Value::Object(under)) => self.tables(over, under, &full, merge),
-                // Helm puts the nulls of `over` into `under` first, so a null here meets a null.
-                (Value::Null, _) | (_, Value::Null) => {}
-                (_, Value::Object(_)) => {
-                    self.warnings.push(format!("cannot overwrite table with non table for {full}"));
-                }
-                (Value::Object(_), _) => {
-                    self.warnings
-                        .push(format!("destination for {full} is a table. Ignoring non-table value"));
-                }
-                _ => {}
-            }
-        }
-    }
-}
-
-fn clean(table: Values) -> Values {
-    let kept = table.into_iter().filter(|(_, value)| !value.is_null());
-    kept.map(|(key, value)| (key, without_nulls(value))).collect()
-}
-
-fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::Object(table) => Value::Object(clean(table)),
-        other => other,
-    }
-}
-
-fn join(prefix: &str, key: &str) -> String {
-    if prefix.is_empty() { key.to_owned() } else { format!("{prefix}.{key}") }
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a bool",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "a mapping",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
@@ -312,9 +152,10 @@ mod tests {
 
     /// What the tree of charts sees of `user`, as JSON with Go's numbers.
     fn seen(files: &[(&str, &str)], user: Value) -> Value {
-        let node =
-            settle(&std::sync::Arc::new(chart(files)), &values(user.clone()), &mut Vec::new()).unwrap();
-        yaml::integers(&Value::Object(coalesce(&node, values(user), &mut Vec::new()).unwrap()))
+        let user = values(user);
+        let tree = settle(&std::sync::Arc::new(chart(files)), &user, &mut Vec::new()).unwrap();
+        let seen = coalesce(tree.root(), live::of(&user), &mut Vec::new()).unwrap();
+        yaml::integers(&Value::Object(live::to_values(&seen).unwrap()))
     }
 
     #[test]
@@ -361,8 +202,9 @@ mod tests {
     #[test]
     fn values_of_a_sub_chart_must_be_a_mapping() {
         let files = [("Chart.yaml", META), ("charts/sub/Chart.yaml", "name: sub\nversion: 1.0.0\n")];
-        let node = settle(&std::sync::Arc::new(chart(&files)), &Values::new(), &mut Vec::new()).unwrap();
-        let error = coalesce(&node, values(json!({"sub": 7})), &mut Vec::new()).unwrap_err();
+        let tree = settle(&std::sync::Arc::new(chart(&files)), &Values::new(), &mut Vec::new()).unwrap();
+        let user = live::of(&values(json!({"sub": 7})));
+        let error = coalesce(tree.root(), user, &mut Vec::new()).unwrap_err();
         assert_eq!(
             error.to_string(),
             "values of sub-chart top.sub must be a mapping, not a number: put them under the key \"top.sub\""
@@ -372,11 +214,11 @@ mod tests {
     #[test]
     fn what_cannot_be_merged_is_left_and_told() {
         let chart = chart(&[("Chart.yaml", META), ("values.yaml", "a: {b: {c: 1}, t: 1}\nk: 1\n")]);
-        let node = settle(&std::sync::Arc::new(chart), &Values::new(), &mut Vec::new()).unwrap();
+        let tree = settle(&std::sync::Arc::new(chart), &Values::new(), &mut Vec::new()).unwrap();
         let mut warnings = Vec::new();
         let user = values(json!({"a": {"b": 5, "t": {}}, "k": {}}));
-        let got = coalesce(&node, user.clone(), &mut warnings).unwrap();
-        assert_eq!(got, user);
+        let got = coalesce(tree.root(), live::of(&user), &mut warnings).unwrap();
+        assert_eq!(live::to_values(&got).unwrap(), user);
         assert_eq!(warnings.len(), 3, "{warnings:?}");
     }
 

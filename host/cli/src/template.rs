@@ -1,5 +1,6 @@
 //! `pintle template [NAME] CHART`: what `helm template` prints, with its flags.
 
+mod bools;
 mod chart;
 mod cluster;
 mod failure;
@@ -19,10 +20,13 @@ use crate::Ending;
 use failure::Failure;
 
 /// Arguments of `pintle template`: those of `helm template`.
+pub(crate) type Args = bools::Bools<Flags>;
+
+/// Arguments by name.
 #[derive(Debug, clap::Args)]
 #[command(disable_version_flag = true)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line are bools")]
-pub(crate) struct Args {
+pub(crate) struct Flags {
     /// Name of the release (`release-name` without one), and the chart: a folder, a tgz, oci://…, https://…
     /// or, with --repo, its name.
     #[arg(required = true, value_name = "NAME] [CHART")]
@@ -53,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long)]
     skip_schema_validation: bool,
     /// Make the release's name from a template.
-    #[arg(long, conflicts_with = "generate_name")]
+    #[arg(long)]
     name_template: Option<String>,
     /// Accepted; without NAME the release is called `release-name`.
     #[arg(short, long)]
@@ -93,14 +97,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Ending> {
     }
 }
 
-/// What goes to standard output.
 /// The chart in a folder or an archive.
 pub(crate) fn read_chart(path: &std::path::Path) -> anyhow::Result<std::sync::Arc<pintle_chart::Chart>> {
     let read = if path.is_dir() { chart::from_folder(path) } else { chart::from_file(path) };
     read.map_err(|failure| anyhow::anyhow!("{failure}"))
 }
 
+/// What goes to standard output.
 pub(crate) fn print(args: &Args) -> Result<String, Failure> {
+    let args = &args.0;
     args.refused.check()?;
     let capabilities = capabilities(args)?;
     let (name, place) = name_and_chart(args)?;
@@ -142,8 +147,8 @@ fn input<'a>(
     RenderInput { release, values, capabilities, files: Files::All, order: Order::Install, run }
 }
 
-fn capabilities(args: &Args) -> Result<Capabilities, Failure> {
-    let Args { kube_version, api_versions, .. } = args;
+fn capabilities(args: &Flags) -> Result<Capabilities, Failure> {
+    let Flags { kube_version, api_versions, .. } = args;
     let assumed = match kube_version {
         Some(version) => Capabilities::assumed(
             KubeVersion::parse(version)
@@ -155,9 +160,10 @@ fn capabilities(args: &Args) -> Result<Capabilities, Failure> {
 }
 
 /// The name of the release, and where the chart is, as Helm takes them from its arguments.
-fn name_and_chart(args: &Args) -> Result<(String, String), Failure> {
+fn name_and_chart(args: &Flags) -> Result<(String, String), Failure> {
     let words: Vec<&str> = args.name_and_chart.iter().map(String::as_str).collect();
-    match (words.as_slice(), &args.name_template) {
+    let template = args.name_template.as_deref().filter(|template| !template.is_empty());
+    match (words.as_slice(), template) {
         ([_, _], None) if args.generate_name => {
             Err(Failure::new("cannot set --generate-name and also specify a name"))
         }

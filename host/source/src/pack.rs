@@ -58,7 +58,7 @@ struct IndexEntry<'a> {
 /// # Errors
 /// When the files are no chart that Pintle could install.
 pub fn pack(files: Vec<File>) -> Result<Packed, PackError> {
-    let metadata = Chart::from_folder(files.clone())?.metadata;
+    let metadata = Metadata::clone(&Chart::from_folder(files.clone())?.metadata);
     let mut files = ignore::apply(files)?;
     // Chart.yaml first, as Helm: a reader of a cut archive then knows at least what it was.
     files.sort_by(|one, other| {

@@ -70,6 +70,8 @@ pub enum ListType {
 #[derive(Debug, Default)]
 pub struct Map {
     entries: RwLock<Entries>,
+    /// The map whose entries these are, where this is another type's name for it.
+    seen: Option<Arc<Map>>,
     ty: MapType,
     /// A nil map of Go: empty, and `null` in JSON and YAML.
     is_null: bool,
@@ -108,12 +110,23 @@ pub fn map_value(entries: Entries) -> Value {
 
 /// A nil map of the given type: an empty one that is `null` in JSON and YAML.
 pub fn nil_map(ty: MapType) -> Value {
-    Value::from_object(Map { entries: RwLock::default(), ty, is_null: true })
+    Value::from_object(Map { entries: RwLock::default(), seen: None, ty, is_null: true })
 }
 
 /// A new map of the given type.
 pub fn typed_map(entries: Entries, ty: MapType) -> Value {
     Value::from_object(Map::new(entries, ty))
+}
+
+/// The same map under another Go type, as a conversion gives it: what is set through one is seen through
+/// both. Nothing for what is no map.
+pub fn retyped(value: &Value, ty: MapType) -> Option<Value> {
+    let map = value.downcast_object::<Map>()?;
+    if map.ty == ty {
+        return Some(value.clone());
+    }
+    let whole = map.seen.clone().unwrap_or(map);
+    Some(Value::from_object(Map { entries: RwLock::default(), seen: Some(whole), ty, is_null: false }))
 }
 
 /// A new `[]interface {}`.
@@ -212,7 +225,7 @@ fn has_items(value: &Value) -> bool {
 impl Map {
     /// A map with these entries.
     pub fn new(entries: Entries, ty: MapType) -> Self {
-        Self { entries: RwLock::new(entries), ty, is_null: false }
+        Self { entries: RwLock::new(entries), seen: None, ty, is_null: false }
     }
 
     /// Whether it is `null` in JSON and YAML: a nil map into which nothing was put.
@@ -281,12 +294,17 @@ impl Map {
 
     /// The entries for reading; hold it shortly and call nothing that could write the map.
     pub fn read(&self) -> RwLockReadGuard<'_, Entries> {
-        self.entries.read().unwrap_or_else(PoisonError::into_inner)
+        self.whole().entries.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The entries for writing; hold it shortly and call nothing that could read the map.
     pub fn write(&self) -> RwLockWriteGuard<'_, Entries> {
-        self.entries.write().unwrap_or_else(PoisonError::into_inner)
+        self.whole().entries.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The map that has the entries.
+    fn whole(&self) -> &Self {
+        self.seen.as_deref().unwrap_or(self)
     }
 }
 
@@ -426,7 +444,7 @@ pub fn same_object(a: &Value, b: &Value) -> bool {
 
 fn address(object: &DynObject) -> Option<*const ()> {
     if let Some(map) = object.downcast_ref::<Map>() {
-        Some(std::ptr::from_ref(map).cast())
+        Some(std::ptr::from_ref(map.whole()).cast())
     } else {
         object.downcast_ref::<List>().map(|list| std::ptr::from_ref(list).cast())
     }

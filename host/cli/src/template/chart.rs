@@ -121,6 +121,14 @@ pub(super) fn from_file(path: &Path) -> Result<Arc<Chart>, Failure> {
         )));
     }
     let bytes = fs::read(path).map_err(|error| open_failed(&shown, &error))?;
+    let is_yaml = [".yaml", ".yml"].iter().any(|end| shown.ends_with(end));
+    if is_yaml && !bytes.starts_with(&[0x1f, 0x8b]) {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        return Err(Failure::new(format!(
+            "file '{}' seems to be a YAML file, but expected a gzipped archive",
+            path.display()
+        )));
+    }
     Ok(Arc::new(Chart::from_archive(&bytes)?))
 }
 

@@ -78,12 +78,11 @@ impl From<RenderError> for Failure {
                 text: format!("YAML parse error on {file}: {source}"),
                 drawn: format!("line {line} of what {file} renders: {excerpt}"),
             },
-            RenderError::Values(values::Error::NotATable { name, value, .. }) => Self {
-                text: format!(
-                    "type mismatch on {}: {}",
-                    name.rsplit('.').next().unwrap_or_default(),
-                    as_bool(value)
-                ),
+            RenderError::Values(found @ values::Error::NotATable { .. }) => {
+                Self { text: of_values(found), drawn: chain(&error) }
+            }
+            RenderError::Values(values::Error::Deciding(found)) => Self {
+                text: format!("chart dependencies processing failed: {}", of_values(found)),
                 drawn: chain(&error),
             },
             _ => Self::of(&error),
@@ -94,6 +93,16 @@ impl From<RenderError> for Failure {
 impl From<ChartError> for Failure {
     fn from(error: ChartError) -> Self {
         Self { text: helms(&error), drawn: chain(&error) }
+    }
+}
+
+/// Helm's sentence for values that do not fit a tree of charts.
+fn of_values(error: &values::Error) -> String {
+    match error {
+        values::Error::NotATable { key, value, .. } => {
+            format!("type mismatch on {key}: {}", as_bool(value))
+        }
+        other => chain(other),
     }
 }
 

@@ -62,6 +62,28 @@ pub(super) struct Ignored {
     timeout: Option<String>,
     #[arg(short, long, hide = true)]
     labels: Vec<String>,
+    #[arg(long, hide = true)]
+    atomic: bool,
+    #[arg(long, hide = true)]
+    render_subchart_notes: bool,
+    #[arg(long, hide = true)]
+    hide_notes: bool,
+    #[arg(long, hide = true)]
+    debug: bool,
+    #[arg(long, hide = true)]
+    post_renderer_args: Vec<String>,
+    #[arg(long, hide = true)]
+    keyring: Option<String>,
+    #[arg(long, hide = true)]
+    burst_limit: Option<String>,
+    #[arg(long, hide = true)]
+    qps: Option<String>,
+    #[arg(long, hide = true, alias = "colour")]
+    color: Option<String>,
+    #[arg(long, hide = true)]
+    content_cache: Option<String>,
+    #[arg(long, hide = true)]
+    repository_cache: Option<String>,
 }
 
 impl Refused {

@@ -124,7 +124,10 @@ fn no_text(place: &str, error: &YamlError) -> Failure {
 }
 
 fn read_file(place: &str) -> Result<String, Failure> {
-    Ok(String::from_utf8_lossy(&read_bytes(place)?).into_owned())
+    let wrong = || {
+        Failure::new(format!("{place} is not UTF-8, which a value must be: put it under files/ of the chart"))
+    };
+    String::from_utf8(read_bytes(place)?).map_err(|_| wrong())
 }
 
 fn read_bytes(place: &str) -> Result<Vec<u8>, Failure> {

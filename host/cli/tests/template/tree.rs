@@ -8,7 +8,27 @@ pub(crate) struct Random(u64);
 
 const KEYS: [&str; 8] = ["a", "b", "c", "enabled", "global", "tags", "exports", "one"];
 const NAMES: [&str; 4] = ["one", "two", "three", "four"];
+/// Of charts, which may have dots, that values take for paths.
+const CHARTS: [&str; 5] = ["one", "two", "three", "four", "one.two"];
 const ALIASES: [&str; 3] = ["", "", "a"];
+const VERSIONS: [&str; 5] = ["1.x", ">=1.0.0", "*", "1.3.0", "nonsense"];
+/// What `import-values` may hold besides names and pairs of paths.
+const ODD_IMPORTS: [&str; 8] = [
+    "a",
+    "one.b",
+    "5",
+    "null",
+    "[a]",
+    "{child: exports}",
+    "{child: global, parent: global}",
+    "{child: 1.0, parent: [x, {y: 2}]}",
+];
+const SCHEMAS: [&str; 4] = [
+    "{}",
+    r#"{"properties": {"global": {"type": "object"}}}"#,
+    r#"{"properties": {"b": {"type": ["null", "string", "number", "boolean", "object", "array"]}}}"#,
+    r#"{"type": "object", "properties": {"enabled": {"type": ["boolean", "object", "number", "array", "string"]}}}"#,
+];
 const SCALARS: [&str; 14] = [
     "1",
     "1.5",
@@ -37,14 +57,17 @@ pub(crate) struct Tree {
 pub(crate) fn tree(seed: u64) -> Tree {
     let mut random = Random(0x2545_f491_4f6c_dd1d ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let mut files = BTreeMap::new();
-    random.chart("c", "c", 2, &mut files);
-    files.insert("user.yaml".to_owned(), random.mapping(0, 3).into_bytes());
+    let depth = if random.below(4) == 0 { 3 } else { 2 };
+    random.chart("c", depth, &mut |path, data| drop(files.insert(format!("c/{path}"), data)));
     let mut flags = Vec::new();
-    if random.below(2) == 0 {
-        flags.extend(["-f".to_owned(), "user.yaml".to_owned()]);
+    for name in ["user.yaml", "more.yaml"] {
+        files.insert(name.to_owned(), random.mapping(0, 3).into_bytes());
+        if random.below(2) == 0 {
+            flags.extend(["-f".to_owned(), name.to_owned()]);
+        }
     }
-    for _ in 0..random.below(4) {
-        let flag = ["--set", "--set", "--set-string", "--set-json"][random.below(4)];
+    for _ in 0..random.below(5) {
+        let flag = ["--set", "--set", "--set-string", "--set-json", "--set-literal"][random.below(5)];
         let path = random.path();
         let value = ["1", "true", "false", "null", "\"x\"", "{}", "[1]"][random.below(7)];
         // A chart's own key with a text is only the same error again and again.
@@ -76,7 +99,7 @@ impl Random {
     fn path(&mut self) -> String {
         let first = if self.below(2) == 0 { self.of(&NAMES) } else { self.of(&KEYS) };
         let mut path = first.to_owned();
-        for _ in 0..self.below(3) {
+        for _ in 0..self.below(4) {
             path.push('.');
             path.push_str(if self.below(3) == 0 { self.of(&NAMES) } else { self.of(&KEYS) });
         }
@@ -91,7 +114,9 @@ impl Random {
             if !keys.insert(key) {
                 continue;
             }
-            let is_map = matches!(key, "global" | "tags" | "exports") || NAMES.contains(&key);
+            // Where a chart's values belong nothing else does, mostly.
+            let is_map =
+                (matches!(key, "global" | "tags" | "exports") || NAMES.contains(&key)) && self.below(12) > 0;
             if depth == 0 && is_map {
                 let _ = writeln!(out, "{:indent$}{key}: {{}}", "");
             } else if depth > 0 && (is_map || self.below(3) == 0) {
@@ -103,64 +128,113 @@ impl Random {
         out
     }
 
-    fn chart(&mut self, name: &str, folder: &str, depth: usize, files: &mut BTreeMap<String, Vec<u8>>) {
+    fn chart(&mut self, name: &str, depth: usize, put: &mut dyn FnMut(&str, Vec<u8>)) {
         let children: Vec<&str> = match depth {
             0 => Vec::new(),
-            _ => NAMES.into_iter().filter(|_| self.below(5) < 2).collect(),
+            _ => CHARTS
+                .into_iter()
+                .filter(|name| self.below(5) < 2 && (name.len() < 6 || self.below(4) == 0))
+                .collect(),
         };
-        let mut put = |path: &str, text: String| files.insert(format!("{folder}/{path}"), text.into_bytes());
-        put("Chart.yaml", self.metadata(name, &children));
-        put("values.yaml", self.mapping(0, 3));
-        put("templates/_defs.tpl", self.definitions());
-        put("templates/a.yaml", DUMP.to_owned());
-        put("templates/b.yaml", self.template());
-        if self.below(3) == 0 {
-            put("templates/NOTES.txt", "{{ .Chart.Name }}: {{ include \"shared\" . }}\n".to_owned());
+        self.metadata(name, &children, put);
+        if self.below(8) > 0 {
+            put("values.yaml", self.mapping(0, 3).into_bytes());
         }
-        if self.below(3) == 0 {
-            put("files/x.txt", format!("{name}\n{{{{ .Chart.Name }}}}"));
-        }
-        if self.below(4) == 0 {
-            put("crds/x.yaml", format!("kind: CustomResourceDefinition # {name}\n"));
-        }
+        put("templates/_defs.tpl", self.definitions().into_bytes());
+        put("templates/a.yaml", DUMP.to_owned().into_bytes());
+        put("templates/b.yaml", self.template().into_bytes());
+        self.extras(name, put);
         for child in children {
-            self.chart(child, &format!("{folder}/charts/{child}"), depth - 1, files);
+            // Of two folders with one chart, Helm loads one first, drawn by lot: only their number shows.
+            let folder = if self.below(6) == 0 { format!("{child}-old") } else { child.to_owned() };
+            if self.below(5) == 0 {
+                let mut files = BTreeMap::new();
+                self.chart(child, depth - 1, &mut |path, data| {
+                    drop(files.insert(format!("{child}/{path}"), data))
+                });
+                put(&format!("charts/{folder}.tgz"), super::tgz(files.into_iter()));
+            } else {
+                self.chart(child, depth - 1, &mut |path, data| put(&format!("charts/{folder}/{path}"), data));
+            }
         }
     }
 
-    fn metadata(&mut self, name: &str, children: &[&str]) -> String {
-        let kind = if name != "c" && self.below(6) == 0 { "type: library\n" } else { "" };
-        let mut out = format!("apiVersion: v2\nname: {name}\nversion: 1.{}.0\n{kind}", name.len());
-        let mut requirements = String::new();
-        for child in children {
-            for number in 0..self.below(3) {
-                let alias = self.of(&ALIASES);
-                let alias =
-                    if number > 0 || !alias.is_empty() { format!("{child}{number}") } else { String::new() };
-                let _ = write!(
-                    requirements,
-                    "- name: {child}\n  version: '{}'\n",
-                    self.of(&["1.x", ">=1.0.0", "*", "1.3.0"])
-                );
-                if !alias.is_empty() {
-                    let _ = writeln!(requirements, "  alias: {alias}");
-                }
-                if self.below(2) == 0 {
-                    let _ = writeln!(requirements, "  condition: {},{child}.enabled", self.path());
-                }
-                if self.below(3) == 0 {
-                    let _ = writeln!(requirements, "  tags: [{}, {}]", self.of(&KEYS), self.of(&KEYS));
-                }
-                if self.below(3) == 0 {
-                    let (from, to) = (self.path(), self.path());
-                    let _ = writeln!(requirements, "  import-values: [a, {{child: {from}, parent: {to}}}]");
-                }
+    /// Files that some charts have.
+    fn extras(&mut self, name: &str, put: &mut dyn FnMut(&str, Vec<u8>)) {
+        let texts = [
+            (3, "templates/NOTES.txt", "{{ .Chart.Name }}: {{ include \"shared\" . }}\n".to_owned()),
+            (3, "files/x.txt", format!("{name}\n{{{{ .Chart.Name }}}}")),
+            (4, "crds/x.yaml", format!("kind: CustomResourceDefinition # {name}\n")),
+            (8, "crds/deep/y.yml", format!("kind: CustomResourceDefinition\n---\n# {name}\n")),
+            (8, "crds/deep-z.json", format!("{{\"kind\": \"{name}\"}}")),
+            (9, ".helmignore", "crds/deep\n".to_owned()),
+            (9, "charts/README.prov", "no chart\n".to_owned()),
+            (9, "charts/_off/Chart.yaml", "no chart\n".to_owned()),
+        ];
+        for (rare, path, text) in texts {
+            if self.below(rare) == 0 {
+                put(path, text.into_bytes());
             }
         }
-        if !requirements.is_empty() {
+        if self.below(5) == 0 {
+            put("values.schema.json", self.of(&SCHEMAS).as_bytes().to_vec());
+        }
+    }
+
+    fn metadata(&mut self, name: &str, children: &[&str], put: &mut dyn FnMut(&str, Vec<u8>)) {
+        let kind = if name != "c" && self.below(6) == 0 { "type: library\n" } else { "" };
+        let version = if self.below(6) == 0 { "v1" } else { "v2" };
+        let mut out = format!("apiVersion: {version}\nname: {name}\nversion: 1.{}.0\n{kind}", name.len());
+        let mut requirements = String::new();
+        for (at, child) in children.iter().enumerate() {
+            // Helm draws by lot which of several that nobody requires comes first: one is enough.
+            let least = usize::from(at > 0);
+            for number in 0..least + self.below(3 - least) {
+                let alias = self.of(&ALIASES);
+                let alias = if number > 0 || !alias.is_empty() {
+                    format!("{}{number}", child.replace('.', "-"))
+                } else {
+                    String::new()
+                };
+                self.requirement(child, &alias, at == 0, &mut requirements);
+            }
+        }
+        if requirements.is_empty() && self.below(3) == 0 {
+            out.push_str("dependencies: []\n");
+        } else if !requirements.is_empty() && self.below(6) == 0 {
+            put("requirements.yaml", format!("dependencies:\n{requirements}").into_bytes());
+        } else if !requirements.is_empty() {
             let _ = write!(out, "dependencies:\n{requirements}");
         }
-        out
+        put("Chart.yaml", out.into_bytes());
+    }
+
+    fn requirement(&mut self, child: &str, alias: &str, may_miss: bool, out: &mut String) {
+        let fits = VERSIONS[self.below(3)];
+        let version = if may_miss && self.below(6) == 0 { VERSIONS[3 + self.below(2)] } else { fits };
+        let _ = write!(out, "- name: {child}\n  version: '{version}'\n");
+        if !alias.is_empty() {
+            let _ = writeln!(out, "  alias: {alias}");
+        }
+        if self.below(2) == 0 {
+            let blank = if self.below(6) == 0 { " " } else { "" };
+            let _ = writeln!(out, "  condition: '{},{blank}{child}.enabled'", self.path());
+        }
+        if self.below(3) == 0 {
+            let _ = writeln!(out, "  tags: [{}, {}]", self.of(&KEYS), self.of(&KEYS));
+        }
+        let imports: Vec<String> = (0..self.below(4)).map(|_| self.import()).collect();
+        if !imports.is_empty() {
+            let _ = writeln!(out, "  import-values: [{}]", imports.join(", "));
+        }
+    }
+
+    fn import(&mut self) -> String {
+        if self.below(3) == 0 {
+            return self.of(&ODD_IMPORTS).to_owned();
+        }
+        let parent = if self.below(4) == 0 { "'.'".to_owned() } else { self.path() };
+        format!("{{child: {}, parent: {parent}}}", self.path())
     }
 
     fn definitions(&mut self) -> String {
@@ -178,7 +252,7 @@ impl Random {
     }
 
     fn template(&mut self) -> String {
-        const LINES: [&str; 12] = [
+        const LINES: [&str; 15] = [
             "{{ $_ := set .Values \"seen\" .Template.Name }}",
             "l: {{ include \"shared\" . | quote }}",
             "m: {{ tpl (.Values.b | toString) . | quote }}",
@@ -190,6 +264,9 @@ impl Random {
             "s: {{ range $n, $c := .Subcharts }}{{ $n }}/{{ $c.Chart.Name }}/{{ $c.Values.seen }} {{ end }}",
             "t: {{ lookup \"v1\" \"Pod\" \"\" \"\" | toJson | quote }}",
             "u: {{ merge (dict \"a\" 1) (.Values.global | default dict) | toJson | quote }}",
+            "{{ range .Values.global }}{{ if kindIs \"map\" . }}{{ $_ := set . \"met\" $.Template.Name }}{{ end }}{{ end }}",
+            "{{ range .Values.global }}{{ if kindIs \"map\" . }}{{ range . }}{{ if kindIs \"map\" . }}{{ $_ := set . \"met\" $.Template.Name }}{{ end }}{{ end }}{{ end }}{{ end }}",
+            "w: {{ typeOf .Values }} {{ typeOf .Values.global }} {{ len .Chart.Dependencies }} {{ .Chart.IsRoot }}",
             "v: {{ .Values.c | default \"none\" | toString | trunc 8 | quote }}",
         ];
         let mut out =
