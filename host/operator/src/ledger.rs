@@ -8,6 +8,7 @@ use std::{
 
 use pintle_api::{Facts, Given, Read, Record, Timestamp};
 use pintle_cluster::answer_fingerprint;
+use pintle_plan::Memory;
 use pintle_plugin::Churn;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -64,6 +65,8 @@ pub(crate) struct Entry {
     pub(crate) series: Vec<KindLabels>,
     /// States whose metrics go with the owner.
     pub(crate) states: Vec<String>,
+    /// The memory with marks of objects that are yet to be stored.
+    pub(crate) memory: Option<Memory>,
     /// Mark of the Helm release record that was last written.
     pub(crate) recorded: String,
     /// The record does not fit into one Secret: Helm cannot go back to it.

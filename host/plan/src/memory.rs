@@ -7,7 +7,7 @@ use pintle_chart::manifest::HookEvent;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{around::Around, drift::Contest, hook::HookRun, remedy::Remedy};
+use crate::{Step, around::Around, drift::Contest, hook::HookRun, remedy::Remedy};
 
 /// Format of the stored text; one version back is readable.
 pub const SCHEMA: u32 = 1;
@@ -199,6 +199,28 @@ impl Memory {
         self.objects.insert(key_of(&known.object), known);
     }
 
+    /// The memory with the objects that are about to be applied, of which nothing is known yet: who finds it after a
+    /// crash knows where to look for them.
+    #[must_use]
+    pub fn ahead_of(&self, steps: &[Step]) -> Self {
+        let mut ahead = self.clone();
+        for step in steps {
+            if let Step::Apply(apply) = step
+                && apply.is_inventory
+                && self.known(&apply.object.reference()).is_none()
+            {
+                ahead.know(Known {
+                    object: apply.object.reference(),
+                    state: apply.state.clone(),
+                    pool: apply.pool.clone(),
+                    rendered: String::new(),
+                    fields: String::new(),
+                });
+            }
+        }
+        ahead
+    }
+
     /// What is known of an applied object.
     #[must_use]
     pub fn known(&self, object: &ObjectRef) -> Option<&Known> {
@@ -273,10 +295,72 @@ impl Memory {
         };
         lasting(self) != lasting(other)
     }
+
+    /// True when nothing but marks of objects differs.
+    #[must_use]
+    pub fn differs_in_marks_alone(&self, other: &Self) -> bool {
+        let unmarked = |memory: &Self| {
+            let mut memory = memory.clone();
+            for known in memory.objects.values_mut() {
+                known.rendered.clear();
+                known.fields.clear();
+            }
+            memory
+        };
+        self != other && unmarked(self) == unmarked(other)
+    }
 }
 
 /// Text under which an object is kept.
 pub(crate) fn key_of(object: &ObjectRef) -> String {
     let namespace = object.namespace.as_deref().unwrap_or_default();
     format!("{}/{}/{namespace}/{}", object.gvk().group, object.kind, object.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_api::Object;
+
+    use super::*;
+    use crate::{Apply, ApplyMode};
+
+    fn apply(name: &str, is_inventory: bool) -> Step {
+        let (state, pool) = ("0000".to_owned(), String::new());
+        let object = Object::default_of("v1", "ConfigMap", name);
+        Step::Apply(Apply {
+            object,
+            mode: ApplyMode::Create,
+            state,
+            pool,
+            rank: 0,
+            is_inventory,
+            whole: None,
+        })
+    }
+
+    fn known(name: &str, rendered: &str) -> Known {
+        Known {
+            object: ObjectRef::new("v1", "ConfigMap", name),
+            state: "0000".into(),
+            pool: String::new(),
+            rendered: rendered.into(),
+            fields: rendered.into(),
+        }
+    }
+
+    #[test]
+    fn what_is_about_to_be_applied_is_known_ahead_and_differs_in_marks_alone_once_it_was() {
+        let mut memory = Memory::default();
+        memory.know(known("old", "1"));
+        let ahead = memory.ahead_of(&[apply("old", true), apply("new", true), apply("hook", false)]);
+        assert_eq!(ahead.known(&known("old", "").object), Some(&known("old", "1")), "what is known stays");
+        assert_eq!(ahead.known(&known("new", "").object), Some(&known("new", "")));
+        assert_eq!(ahead.objects.len(), 2, "objects of hooks are not the release's");
+        assert!(!memory.differs_in_marks_alone(&ahead), "an object more is more than a mark");
+        memory.know(known("new", "1"));
+        assert!(memory.differs_in_marks_alone(&ahead));
+        assert!(!ahead.differs_in_marks_alone(&ahead));
+        let more = Memory { revision: 1, ..memory.clone() };
+        assert!(!more.differs_in_marks_alone(&ahead), "a revision is more than a mark");
+    }
 }

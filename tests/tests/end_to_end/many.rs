@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 const COUNT: usize = 100;
 /// Requests a release may cost until it is ready, watches and the lease aside; events are among them. This is what was
 /// measured and may not rise; the aim is 11, and 9 of them writes.
-const REQUESTS: f64 = 13.5;
+const REQUESTS: f64 = 12.0;
 /// Those of them that change something, one event included.
-const WRITES: f64 = 13.2;
+const WRITES: f64 = 11.7;
 
 fn file(path: &str) -> Value {
     let path = scenario::source_tree().join("deploy/example/memcached").join(path);
@@ -69,6 +69,11 @@ fn census(requests: &[Request]) -> String {
     sorts.iter().map(line).collect()
 }
 
+/// Plugins are everybody's: those of other tests come and go meanwhile.
+fn is_ours(request: &Request) -> bool {
+    request.resource != "leases" && request.resource != "plugins"
+}
+
 #[expect(clippy::cast_precision_loss, reason = "some thousands")]
 fn each(count: usize) -> f64 {
     count as f64 / COUNT as f64
@@ -86,7 +91,7 @@ async fn a_hundred_owners_cost_few_requests_and_none_at_rest() {
     // What was needed on the way, such as pods of what was not ready, is let go within five seconds.
     tokio::time::sleep(Duration::from_secs(6)).await;
     let requests = stage.requests_since(mark).await.unwrap();
-    let is_counted = |request: &&Request| request.verb != "watch" && request.resource != "leases";
+    let is_counted = |request: &&Request| request.verb != "watch" && is_ours(request);
     let counted: Vec<_> = requests.iter().filter(is_counted).cloned().collect();
     let writes = counted.iter().filter(|request| request.is_write()).count();
     eprintln!(
@@ -100,7 +105,7 @@ async fn a_hundred_owners_cost_few_requests_and_none_at_rest() {
     let mark = stage.mark().await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     let rest = stage.requests_since(mark).await.unwrap();
-    let changes: Vec<_> = rest.into_iter().filter(is_change).collect();
+    let changes: Vec<_> = rest.into_iter().filter(|request| is_change(request) && is_ours(request)).collect();
     assert!(changes.is_empty(), "writes at rest:\n{}", told(&changes));
     stage.stop_operator().await.unwrap();
 }

@@ -74,7 +74,8 @@ pub(super) async fn run(
         Answer::Denied(why) => return (denied(ctx, key, &front, watched, &why).await, "memory"),
         _ => return (Some(PAUSE), "memory"),
     };
-    let mut stored = saved.clone();
+    let kept = ctx.ledger.with(key, |entry| entry.memory.clone());
+    let mut stored = kept.filter(|kept| kept.version == saved.version).unwrap_or_else(|| saved.clone());
     if let Err(halt) = outside::visit(ctx, key, &front, &mut stored).await {
         watched.extend(fetched);
         ctx.watches.register(&key.holder(), &watched);
@@ -119,10 +120,12 @@ impl Settling<'_> {
             let now = Timestamp::now();
             let Thought { mut plan, objects } = self.think(now).await;
             let steps = std::mem::take(&mut plan.steps);
+            // What a plan only wrote down is what the next one goes on from.
+            let goes_on = !steps.is_empty() || plan.memory.differs_for_good(&self.progress.memory);
             self.progress.memory = plan.memory.clone();
             let is_stored = self.store_first(&steps, objects.as_ref()).await;
             last = Some((plan, objects));
-            let Some((_, Some(objects))) = last.as_ref().filter(|_| is_stored && !steps.is_empty()) else {
+            let Some((_, Some(objects))) = last.as_ref().filter(|_| is_stored && goes_on) else {
                 break;
             };
             self.apply(steps, objects, now).await;
@@ -137,11 +140,8 @@ impl Settling<'_> {
         }
         let remedied = self.take_stock(&plan, objects.as_ref()).await;
         // Before its first revision a release has no namespace to keep a memory in.
-        let may_remember = objects.is_some() || self.progress.memory.revision > 0;
-        // Which request was served last is stored with what else there is to store, not for itself.
-        let asked_at = self.progress.memory.asked_at.clone();
-        if may_remember && self.progress.memory != (Memory { asked_at, ..self.saved.clone() }) {
-            remember(self.ctx, self.front, &mut self.progress.memory).await;
+        if objects.is_some() || self.progress.memory.revision > 0 {
+            self.store_last(&plan).await;
         }
         let plan = Plan { memory: self.progress.memory.clone(), ..plan };
         let (again, word) = self.conclude(&plan).await;
@@ -171,15 +171,35 @@ impl Settling<'_> {
     async fn store_first(&mut self, steps: &[Step], objects: Option<&Objects>) -> bool {
         let Some(objects) = objects else { return true };
         let has_namespace = !steps.iter().any(|step| matches!(step, Step::CreateNamespace(_)));
-        if !has_namespace || !self.progress.memory.differs_for_good(&self.saved) {
+        let memory = &mut self.progress.memory;
+        // Where nothing follows, the end of the pass is soon enough.
+        let is_early = steps.is_empty() && memory.revision == self.saved.revision;
+        if !has_namespace || is_early || !memory.differs_for_good(&self.saved) {
             return true;
         }
-        if !remember(self.ctx, self.front, &mut self.progress.memory).await {
+        let mut ahead = memory.ahead_of(steps);
+        if !remember(self.ctx, self.front, &mut ahead).await {
             return false;
         }
-        self.saved = self.progress.memory.clone();
+        memory.version.clone_from(&ahead.version);
+        self.saved = ahead;
         self.revision(&self.saved, objects).begin().await;
         true
+    }
+
+    /// Marks of objects that came of this pass are stored with what comes next, while something is waited for:
+    /// whoever does not have them writes those objects once more.
+    async fn store_last(&mut self, plan: &Plan) {
+        let memory = &mut self.progress.memory;
+        // Which request was served last is stored with what else there is to store, not for itself.
+        let saved = Memory { asked_at: memory.asked_at.clone(), ..self.saved.clone() };
+        let may_write_again = !self.front.release.leaves_drift;
+        let is_kept = !plan.verdict.is_ready() && may_write_again && memory.differs_in_marks_alone(&saved);
+        let kept = is_kept.then(|| memory.clone());
+        if !is_kept && *memory != saved {
+            remember(self.ctx, self.front, memory).await;
+        }
+        self.ctx.ledger.with(self.key, |entry| entry.memory = kept);
     }
 
     async fn apply(&mut self, steps: Vec<Step>, objects: &Objects, now: Timestamp) {

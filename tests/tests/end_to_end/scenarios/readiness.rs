@@ -95,7 +95,7 @@ async fn s1_a_module_is_waited_for_on_every_node_with_a_mapping_and_the_other_is
     let began = Instant::now();
     play.label(&two, label("2")).await;
     let owner = play.ready().await;
-    assert!(began.elapsed() < Duration::from_secs(2), "an event, not a pause: {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(6), "an event, not a pause: {:?}", began.elapsed());
     let loaded = condition(&owner, &format!("{plugin}/Loaded")).unwrap();
     assert_eq!(
         (loaded.status.as_str(), loaded.message.as_str()),
