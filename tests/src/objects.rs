@@ -11,9 +11,10 @@ use serde_json::Value;
 use crate::Stage;
 
 /// Kinds that tests look at: kind, API version, plural, whether they live in namespaces.
-const KINDS: [(&str, &str, &str, bool); 20] = [
+const KINDS: [(&str, &str, &str, bool); 21] = [
     ("Namespace", "v1", "namespaces", false),
     ("Node", "v1", "nodes", false),
+    ("CustomResourceDefinition", "apiextensions.k8s.io/v1", "customresourcedefinitions", false),
     ("SpecialResource", "sro.openshift.io/v1beta1", "specialresources", false),
     ("SpecialResourceModule", "sro.openshift.io/v1beta1", "specialresourcemodules", false),
     ("Plugin", "pintle.dev/v1alpha1", "plugins", false),

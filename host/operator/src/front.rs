@@ -11,7 +11,7 @@ use pintle_api::{
     special_resource::{HelmChart, SpecialResourceSpec},
     watch::{Adopt, CrdPolicy, DriftDetection, DriftMode, MissingPolicy, ValuesFrom, WatchPlugin, WatchSpec},
 };
-use pintle_chart::Chart;
+use pintle_chart::{Chart, Metadata};
 use pintle_plan::{Flavor, GateError, Policy, Reference, Release, parse_plugins};
 use serde_json::{Map, Value};
 
@@ -227,13 +227,9 @@ impl Front {
     }
 
     /// Plugins that are called around the release: those of the chart, then those of the owner or its Watch.
-    pub(crate) fn around(&self, chart: &Chart) -> Result<Vec<Reference>, GateError> {
-        let named = chart
-            .metadata
-            .annotations
-            .get(names::HOOKS)
-            .map(|text| parse_plugins(names::HOOKS, text))
-            .transpose()?;
+    pub(crate) fn around(&self, chart: &Metadata) -> Result<Vec<Reference>, GateError> {
+        let named =
+            chart.annotations.get(names::HOOKS).map(|text| parse_plugins(names::HOOKS, text)).transpose()?;
         let of_chart = named.unwrap_or_default().into_iter();
         let mut all: Vec<_> =
             of_chart.map(|named| Reference { named, config: String::new(), missing: None }).collect();

@@ -243,7 +243,7 @@ fn state_of(document: &Document) -> String {
 
 fn render(with: &Rendering<'_>, files: Files<'_>, pool: Option<&Pool>) -> Result<Documents, RenderFault> {
     refuse_unserved("Chart.yaml", with.chart.chart.metadata.annotations.keys(), &CHART_ANNOTATIONS)?;
-    with.front.around(&with.chart.chart).map_err(|err| RenderFault {
+    with.front.around(&with.chart.chart.metadata).map_err(|err| RenderFault {
         reason: "HookInvalid".to_owned(),
         message: format!("Chart.yaml: {err}"),
     })?;

@@ -192,6 +192,9 @@ async fn tell(
         // What the kind's schema has no place for was dropped: the same again would be dropped again.
         let kept = own(&written, &written.at("/status").cloned().unwrap_or_default());
         let is_whole = is_same(&status, &kept);
+        if kept.get("conditions").is_none() {
+            announce_wait(ctx, owner, &before, &status).await;
+        }
         ctx.ledger.with(key, |entry| {
             entry.status_at = Some(Instant::now());
             entry.told = (!is_whole).then(|| Told { kept: mark_of(&kept), status: Arc::new(status) });
@@ -292,6 +295,20 @@ async fn announce(ctx: &Context, owner: &Object, before: &Value, status: &Value)
             note(ctx, owner, NoteKind::Warning, &reason, &message).await;
         }
     }
+}
+
+/// Where the schema of the kind has no place for conditions, an event says what is waited for: once, until
+/// something of another sort is.
+async fn announce_wait(ctx: &Context, owner: &Object, before: &Value, status: &Value) {
+    let Some(reason) = waited_for(status).filter(|reason| waited_for(before) != Some(reason)) else { return };
+    note(ctx, owner, NoteKind::Normal, reason, &message_of(status, "Ready")).await;
+}
+
+/// The word for the first thing that is waited for.
+fn waited_for(status: &Value) -> Option<&str> {
+    let states = status.get("states")?.as_array()?;
+    let mut blockers = states.iter().filter_map(|state| state.get("blockers")?.as_array()).flatten();
+    blockers.next()?.get("reason")?.as_str()
 }
 
 fn message_of(status: &Value, kind: &str) -> String {

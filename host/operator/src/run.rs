@@ -186,7 +186,14 @@ async fn follow_changes(ctx: Arc<Context>) {
     ctx.caches.hold(&record::helm_secrets(), &Holder::Part("releases"));
     watches::bind_file(&ctx, &[], &ctx.options.watches);
     while let Some(changed) = changes.next().await {
-        let Changed::Object { interest, object, old, new } = changed else { continue };
+        let (interest, object, old, new) = match changed {
+            Changed::Object { interest, object, old, new } => (interest, object, old, new),
+            Changed::Kind(kind) => {
+                ctx.bindings.outdated(&ctx, &kind).into_iter().for_each(|key| ctx.queue.wake(key));
+                continue;
+            }
+            Changed::Text(_) => continue,
+        };
         if *interest == record::helm_secrets() {
             wake_owner_of_release(&ctx, old.as_ref(), new.as_ref());
             continue;

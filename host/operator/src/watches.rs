@@ -41,6 +41,8 @@ pub(crate) struct Bindings {
 struct Binding {
     spec: Arc<WatchSpec>,
     turns: Arc<Turns>,
+    /// How its kind stood when the Watch's status said so; absent before, and for kinds of a file.
+    told: Option<Stage>,
 }
 
 /// Owners of one Watch that are worked on, and those that wait for it.
@@ -111,8 +113,28 @@ impl Bindings {
 
     fn bind(&self, name: &str, spec: Arc<WatchSpec>) {
         let mut by_name = self.lock();
-        let turns = by_name.get(name).map(|known| Arc::clone(&known.turns)).unwrap_or_default();
-        by_name.insert(name.to_owned(), Binding { spec, turns });
+        let known = by_name.get(name);
+        let turns = known.map(|known| Arc::clone(&known.turns)).unwrap_or_default();
+        let told = known.and_then(|known| known.told.clone());
+        by_name.insert(name.to_owned(), Binding { spec, turns, told });
+    }
+
+    fn note_told(&self, name: &str, stage: Option<Stage>) {
+        if let Some(binding) = self.lock().get_mut(name) {
+            binding.told = stage;
+        }
+    }
+
+    /// Watches whose kind stands otherwise than they say: it came or went.
+    pub(crate) fn outdated(&self, ctx: &Context, kind: &Gvk) -> Vec<Key> {
+        let is_outdated = |binding: &Binding| {
+            kind_of(&binding.spec) == *kind
+                && binding.told.is_some()
+                && binding.told != ctx.caches.stage(&interest_of(&binding.spec))
+        };
+        let by_name = self.lock();
+        let outdated = by_name.iter().filter(|(_, binding)| is_outdated(binding));
+        outdated.map(|(name, _)| Key::Watch(name.clone())).collect()
     }
 
     fn unbind(&self, name: &str) -> Option<Arc<WatchSpec>> {
@@ -157,7 +179,9 @@ pub(crate) async fn reconcile(ctx: &Context, name: &str) -> Option<Duration> {
     let interest = interest_of(&spec);
     ctx.bindings.bind(name, Arc::clone(&spec));
     ctx.caches.hold(&interest, &Holder::Release(format!("owners of {key}")));
-    let standing = match ctx.caches.settled(&interest).await {
+    let stage = ctx.caches.settled(&interest).await;
+    ctx.bindings.note_told(name, stage.clone());
+    let standing = match stage {
         Some(Stage::Synced) => Ok(wake_owners(ctx, &interest)),
         Some(Stage::Denied(why)) => Err(("Forbidden", why.to_string())),
         Some(Stage::KindUnknown) => Err((

@@ -51,7 +51,8 @@ pub(crate) fn read(owner: &Object, domain: &str, pause_annotation: &str) -> Wish
         uninstall: reader.flag("uninstall-disable-hooks"),
     };
     let recreates = reader.flag("upgrade-force");
-    // Rolling back always takes fields over, and an owner always waits for what it owns.
+    // Rolling back always takes fields over, and an owner always waits for what it owns. A description of the
+    // uninstallation would go with the records that it is in.
     reader.flag("rollback-force");
     reader.flag("uninstall-wait");
     let period = reader.period();

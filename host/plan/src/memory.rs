@@ -233,10 +233,11 @@ impl Memory {
     }
 
     /// The revision that was asked for: facts of the cluster alone make none, so that what is done once for a
-    /// revision is not done again for them.
+    /// revision is not done again for them. A rollback is one of its own, named by the revision that failed.
     #[must_use]
     pub fn asked(&self) -> u32 {
-        self.seed_revision
+        let rollback = self.remedy.as_ref().filter(|remedy| remedy.back_to().is_some());
+        rollback.map_or(self.seed_revision, |remedy| remedy.revision.saturating_add(1))
     }
 
     /// What the revision in use does.

@@ -17,3 +17,5 @@ mod readiness;
 mod rendered;
 #[path = "scenarios/values.rs"]
 mod values;
+
+pub(crate) use around::script;

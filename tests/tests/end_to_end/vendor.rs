@@ -2,8 +2,12 @@
 
 #[path = "vendor/drift.rs"]
 mod drift;
+#[path = "vendor/ended.rs"]
+mod ended;
 #[path = "vendor/helm.rs"]
 mod helm;
+#[path = "vendor/life.rs"]
+mod life;
 #[path = "vendor/owner.rs"]
 mod owner;
 #[path = "vendor/remedy.rs"]
@@ -31,29 +35,44 @@ data:
   operation: {{ ternary \"upgrade\" \"install\" .Release.IsUpgrade }}
 ";
 
+/// Group of the kind that most tests share.
+const GROUP: &str = "test.example.com";
+
 /// A vendor: a kind, a chart, a Watch that binds them, and objects of the kind, all of one test.
 pub(crate) struct Vendor {
     pub(crate) stage: Stage,
+    /// Group of its kind.
+    group: &'static str,
 }
 
 impl Vendor {
     /// The kind, the chart and the Watch; `watch` is merged into its spec.
     pub(crate) async fn new(name: &str, watch: &Value, chart: &[(&str, &str)]) -> Self {
-        let vendor = Self { stage: Stage::new(name).await.unwrap() };
+        Self::of_group(GROUP, name, watch, chart).await
+    }
+
+    /// The same with a kind of its own, which may go.
+    pub(crate) async fn of_group(
+        group: &'static str,
+        name: &str,
+        watch: &Value,
+        chart: &[(&str, &str)],
+    ) -> Self {
+        let vendor = Self { stage: Stage::new(name).await.unwrap(), group };
         vendor.prepare(watch, chart).await;
         vendor
     }
 
     /// The same without an operator yet.
     pub(crate) async fn without_operator(name: &str, watch: &Value, chart: &[(&str, &str)]) -> Self {
-        let vendor = Self { stage: Stage::without_operator(name).await.unwrap() };
+        let vendor = Self { stage: Stage::without_operator(name).await.unwrap(), group: GROUP };
         vendor.prepare(watch, chart).await;
         vendor
     }
 
     async fn prepare(&self, watch: &Value, chart: &[(&str, &str)]) {
         self.stage.apply(role()).await.unwrap();
-        self.stage.apply(definition()).await.unwrap();
+        self.stage.apply(definition(self.group, "Widget", true)).await.unwrap();
         self.install(chart).await;
         self.watch(watch).await;
     }
@@ -62,7 +81,7 @@ impl Vendor {
     pub(crate) async fn watch(&self, more: &Value) {
         let name = &self.stage.name;
         let mut spec = json!({
-            "group": "test.example.com", "version": "v1", "kind": "Widget",
+            "group": self.group, "version": "v1", "kind": "Widget",
             "chart": {"name": "widget", "version": "", "repository": {"url": format!("cm://{name}/chart")}},
             "selector": {"matchLabels": {"test": name}}
         });
@@ -91,7 +110,7 @@ impl Vendor {
     }
 
     pub(crate) fn api(&self) -> Api<DynamicObject> {
-        let kind = GroupVersionKind::gvk("test.example.com", "v1", "Widget");
+        let kind = GroupVersionKind::gvk(self.group, "v1", "Widget");
         let resource = ApiResource::from_gvk_with_plural(&kind, "widgets");
         Api::namespaced_with(self.stage.client.clone(), &self.stage.name, &resource)
     }
@@ -106,7 +125,8 @@ impl Vendor {
         let space = &self.stage.name;
         let metadata = json!({"name": name, "namespace": space, "labels": {"test": space},
             "annotations": annotations});
-        let widget = json!({"apiVersion": "test.example.com/v1", "kind": "Widget", "metadata": metadata, "spec": spec});
+        let version = format!("{}/v1", self.group);
+        let widget = json!({"apiVersion": version, "kind": "Widget", "metadata": metadata, "spec": spec});
         self.stage.apply(widget).await.unwrap();
     }
 
@@ -150,13 +170,12 @@ impl Vendor {
 
     pub(crate) async fn delete(&self, name: &str) {
         self.api().delete(name, &DeleteParams::default()).await.unwrap();
-        let gone = async |vendor: &Stage| {
-            let kind = GroupVersionKind::gvk("test.example.com", "v1", "Widget");
-            let resource = ApiResource::from_gvk_with_plural(&kind, "widgets");
-            let api: Api<DynamicObject> =
-                Api::namespaced_with(vendor.client.clone(), &vendor.name, &resource);
-            Ok(api.get_opt(name).await?.is_none())
-        };
+        self.gone(name).await;
+    }
+
+    /// Waits until a Widget is gone.
+    pub(crate) async fn gone(&self, name: &str) {
+        let gone = async |_: &Stage| Ok(self.api().get_opt(name).await?.is_none());
         self.stage.eventually("the owner is gone", gone).await.unwrap();
     }
 
@@ -232,15 +251,18 @@ pub(crate) async fn a_moment() {
     tokio::time::sleep(Duration::from_millis(700)).await;
 }
 
-fn definition() -> Value {
+/// A kind whose objects may say anything.
+fn definition(group: &str, kind: &str, is_served: bool) -> Value {
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let singular = kind.to_lowercase();
+    let plural = format!("{singular}s");
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.test.example.com"},
+        "metadata": {"name": format!("{plural}.{group}")},
         "spec": {
-            "group": "test.example.com", "scope": "Namespaced",
-            "names": {"kind": "Widget", "listKind": "WidgetList", "plural": "widgets", "singular": "widget"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+            "group": group, "scope": "Namespaced",
+            "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": singular},
+            "versions": [{"name": "v1", "served": is_served, "storage": true, "subresources": {"status": {}},
                 "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": free, "status": free}}}}]
         }
     })
@@ -252,7 +274,8 @@ fn role() -> Value {
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": "test-vendor", "labels": {"pintle.dev/aggregate-to-operator": "true"}},
         "rules": [
-            {"apiGroups": ["test.example.com"], "resources": ["*"], "verbs": ["*"]},
+            {"apiGroups": ["test.example.com", "gone.example.com", "parts.example.com"], "resources": ["*"],
+             "verbs": ["*"]},
             {"apiGroups": [""], "resources": ["configmaps", "services", "serviceaccounts"], "verbs": all},
             {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": all},
             {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": all},

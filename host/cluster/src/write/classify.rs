@@ -53,6 +53,10 @@ fn of_status(status: &Status, target: &ObjectRef, account: &str) -> Option<Cause
         401 => Some(Cause::Unauthorized(account.to_owned())),
         403 => Some(forbidden(status, account)),
         404 => Some(missing(status, target)),
+        // Until the last object of a kind that goes is gone, its others can be changed and none made.
+        405 if message.contains("definition is terminating") => {
+            Some(Cause::KindUnknown(target.gvk().to_string()))
+        }
         409 => Some(conflict(status)),
         410 => Some(Cause::Gone(message.to_owned())),
         422 => Some(invalid(status)),
@@ -202,6 +206,12 @@ mod tests {
         let cases = [
             (json!({"code": 401, "reason": "Unauthorized"}), None, "unauthorized", Retry::Later),
             (json!({"code": 410, "reason": "Gone"}), None, "gone", Retry::Reread),
+            (
+                json!({"code": 405, "message": "create not allowed while custom resource definition is terminating"}),
+                None,
+                "kind_unknown",
+                Retry::Later,
+            ),
             (json!({"code": 413, "message": "too large"}), None, "refusal", Retry::WhenChanged),
             (json!({"code": 429}), Some(3), "too_many_requests", Retry::After(Duration::from_secs(3))),
             (

@@ -200,10 +200,13 @@ impl Settling<'_> {
         plan
     }
 
-    /// Plugins around the release. Where their names cannot be read nothing of the chart is rendered, and so
-    /// nothing goes on without them.
+    /// Plugins around the release, as the chart names them that its objects are of. Where their names cannot be
+    /// read nothing of the chart is rendered, and so nothing goes on without them.
     fn around(&self) -> Vec<Reference> {
-        self.front.around(&self.chart.chart).unwrap_or_default()
+        let is_back = self.progress.memory.remedy.as_ref().is_some_and(|remedy| remedy.back_to().is_some());
+        let recorded = self.back.as_ref().filter(|_| is_back).and_then(|back| back.chart.as_ref());
+        let chart = recorded.map_or(&self.chart.chart.metadata, |chart| &chart.metadata);
+        self.front.around(chart).unwrap_or_default()
     }
 
     /// Everything stays as it is while it is not known what it shall be.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pintle_api::{Answer, Facts, Timestamp, watch::Adopt};
+use pintle_api::{Answer, Facts, Timestamp, names, watch::Adopt};
 use pintle_cluster::NoteKind;
 use pintle_plan::{Memory, remedy};
 
@@ -10,7 +10,7 @@ use super::shelf::{self, Entry};
 use crate::{
     context::{Context, Key},
     front::Front,
-    report,
+    memory, report,
 };
 
 /// How long a `pending-*` or `uninstalling` record may stand before nobody is believed to work on it; Helm's
@@ -46,6 +46,9 @@ pub(crate) struct Halt {
 pub(crate) async fn visit(ctx: &Context, key: &Key, front: &Front, memory: &mut Memory) -> Result<(), Halt> {
     ctx.caches.settled(&shelf::helm_secrets()).await;
     ctx.ledger.note_release(&front.release.namespace, &front.release.name, key);
+    if let Some(by) = remembered_by(ctx, front) {
+        return Err(taken(front, &by));
+    }
     let entries = shelf::entries(ctx, front);
     let has_objects = || is_anything_live(ctx, memory);
     let seen = judge(&entries, memory, front, Timestamp::now(), &has_objects);
@@ -67,13 +70,7 @@ pub(crate) async fn visit(ctx: &Context, key: &Key, front: &Front, memory: &mut 
             let message = format!("Helm is at work on the release ({status}); nothing is done meanwhile");
             return Err(Halt { word: "HelmAtWork", message, again: Some(left) });
         }
-        Outside::Taken { by } => {
-            let message = format!(
-                "release {} of namespace {} belongs to {by}; choose another name with releaseName of the Watch",
-                front.release.name, front.release.namespace
-            );
-            return Err(Halt { word: "ReleaseNameTaken", message, again: None });
-        }
+        Outside::Taken { by } => return Err(taken(front, &by)),
         Outside::Changed { .. } | Outside::Uninstalled { .. } if is_left => {}
         Outside::Changed { version } => changed(ctx, key, front, memory, version).await,
         Outside::Uninstalled { version } => {
@@ -85,6 +82,22 @@ pub(crate) async fn visit(ctx: &Context, key: &Key, front: &Front, memory: &mut 
         }
     }
     Ok(())
+}
+
+fn taken(front: &Front, by: &str) -> Halt {
+    let message = format!(
+        "release {} of namespace {} belongs to {by}; choose another name with releaseName of the Watch",
+        front.release.name, front.release.namespace
+    );
+    Halt { word: "ReleaseNameTaken", message, again: None }
+}
+
+/// Who keeps a memory under the name of the release, where that is somebody else. It is the last that goes of a
+/// release: who took its name before would lose the own memory with it.
+fn remembered_by(ctx: &Context, front: &Front) -> Option<String> {
+    let secret = ctx.caches.get(&memory::secret_of(&front.release)).found()?;
+    let by = secret.annotation(names::OWNED_BY)?;
+    (by != front.release.owner.to_string()).then(|| by.to_owned())
 }
 
 /// A revision that Helm made: its objects are ours from now on, and what the owner asks for is the next one.

@@ -36,10 +36,15 @@ struct World {
     writes: Vec<String>,
     /// Somebody takes a field of the next object that is applied, before anybody looks.
     edited_at_once: bool,
+    /// A kind that the cluster does not serve.
+    unknown: &'static str,
 }
 
 impl pintle_api::Facts for World {
     fn get(&self, target: &ObjectRef) -> Answer<Arc<Object>> {
+        if target.kind == self.unknown {
+            return Answer::KindUnknown;
+        }
         self.objects.get(target).cloned().map_or(Answer::Missing, |object| Answer::Found(Arc::new(object)))
     }
     fn list(&self, query: &Query) -> Answer<Vec<Arc<Object>>> {

@@ -15,7 +15,7 @@ fn hold(message: &str) -> Value {
 }
 
 /// What the scripted hook does from now on, by phase, or by operation and phase.
-pub(super) async fn script(stage: &Stage, lines: &[(&str, Value)]) {
+pub(crate) async fn script(stage: &Stage, lines: &[(&str, Value)]) {
     let data: serde_json::Map<_, _> =
         lines.iter().map(|(phase, line)| ((*phase).to_owned(), json!(line.to_string()))).collect();
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data,

@@ -53,7 +53,9 @@ async fn s10_the_tag_of_the_system_follows_the_nodes() {
     let unrelated = json!({"metadata": {"annotations": {"pintle.dev/reconcile-at": "now"}}});
     play.stage.edit("SpecialResource", "s10", unrelated).await.unwrap();
     play.ready().await;
-    let writes = play.stage.writes_since(mark).await.unwrap();
+    let mut writes = play.stage.writes_since(mark).await.unwrap();
+    // Every operator also tells of the Plugins of other tests.
+    writes.retain(|write| write.resource != "plugins" || write.name.starts_with("s10-"));
     assert!(writes.is_empty(), "{}", pintle_tests::requests::told(&writes));
     play.end().await;
 }

@@ -199,3 +199,33 @@ async fn five_hundred_owners_at_once_all_become_ready_and_then_nothing_is_writte
     assert!(writes.is_empty(), "{}", told(&writes));
     vendor.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_waits_for_all_that_it_owns_and_says_what_holds_it() {
+    let hook = HOOK.replace("pre-install,pre-upgrade", "pre-delete");
+    let chart = [("templates/shown.yaml", SHOWN), ("templates/hook.yaml", hook.as_str())];
+    let vendor = Vendor::new("owner-wait", &json!({}), &chart).await;
+    let domain = "helm.sdk.operatorframework.io";
+    // That it waits needs no annotation, and one that says otherwise leaves nothing behind either.
+    for (name, wait) in [("one", "true"), ("two", "false")] {
+        let annotations = json!({format!("{domain}/uninstall-wait"): wait,
+            format!("{domain}/uninstall-disable-hooks"): "true"});
+        vendor.apply_with(name, json!({"text": "a"}), annotations).await;
+        vendor.ready(name).await;
+        let shown = format!("{name}-shown");
+        let held = json!({"metadata": {"finalizers": ["example.com/hold"]}});
+        vendor.stage.edit("ConfigMap", &shown, held).await.unwrap();
+        vendor.api().delete(name, &kube::api::DeleteParams::default()).await.unwrap();
+        let widget = vendor
+            .wait(name, "told what holds it", |widget| {
+                widget["status"].to_string().contains("held by example.com/hold")
+            })
+            .await;
+        assert_eq!(condition(&widget, "Ready"), ("False".into(), "MarkedForDeletion".into()));
+        let free = json!({"metadata": {"finalizers": null}});
+        vendor.stage.edit("ConfigMap", &shown, free).await.unwrap();
+        vendor.gone(name).await;
+        assert_eq!(vendor.data(&format!("{name}-hook")).await, Value::Null, "its hook did not run");
+    }
+    vendor.end().await;
+}

@@ -1,9 +1,13 @@
 //! Revisions that fail: rolled back, uninstalled, tried again, within bounds.
 
-use pintle_tests::Stage;
+use pintle_tests::{
+    Stage,
+    stage::{plane, push_plugin},
+};
 use serde_json::{Value, json};
 
 use super::{SHOWN, Vendor, a_moment, condition, is_ready, message, revision};
+use crate::scenarios::script;
 
 /// Not accepted by the API server while the value `broken` is set; shown otherwise.
 const FRAGILE: &str = "apiVersion: v1
@@ -194,5 +198,63 @@ async fn a_chart_that_stops_rendering_changes_nothing_and_says_where() {
     let shown =
         async |stage: &Stage| Ok(stage.read("ConfigMap", "one-shown").await?["data"]["more"] == "said");
     vendor.stage.eventually("it renders again", shown).await.unwrap();
+    vendor.end().await;
+}
+
+/// A line of the scripted hook that holds.
+fn hold() -> Value {
+    json!({"does": "hold", "reason": "Held", "message": "not yet"})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollback_is_held_by_its_own_plugins_and_takes_fields_back() {
+    let name = "remedy-hooks";
+    let plugin = json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Plugin", "metadata": {"name": name},
+        "spec": {"image": push_plugin(plane().await.unwrap(), "scripted-hook").await.unwrap(),
+                 "grants": {"read": [{"apiGroups": [""], "kinds": ["ConfigMap"], "fields": ["data"],
+                                      "namespaces": ["$release"]}]}}});
+    let mut watch = rollback(0);
+    watch["timeout"] = json!("30s");
+    watch["hooks"] = json!([{"plugin": name}]);
+    watch["driftDetection"] = json!({"mode": "disabled"});
+    let chart = [("templates/shown.yaml", SHOWN), ("templates/fragile.yaml", FRAGILE)];
+    let vendor = Vendor::new(name, &watch, &chart).await;
+    vendor.stage.apply(plugin).await.unwrap();
+    script(&vendor.stage, &[("rollback-pre", hold()), ("rollback-post", hold())]).await;
+    let annotations = json!({"helm.sdk.operatorframework.io/rollback-force": "true"});
+    vendor.apply_with("one", json!({"text": "good"}), annotations.clone()).await;
+    vendor.ready("one").await;
+    vendor.apply_with("one", json!({"text": "bad", "broken": "yes"}), annotations).await;
+
+    // Before its first write.
+    let is_held = |state: &'static str| {
+        move |widget: &Value| {
+            let states = widget["status"]["states"].as_array().cloned().unwrap_or_default();
+            states.iter().any(|one| one["name"] == state && one["blockers"][0]["reason"] == "Held")
+        }
+    };
+    let widget = vendor.wait("one", "held before the rollback", is_held("hooks-pre")).await;
+    assert_eq!(condition(&widget, "Reconciling"), ("True".into(), "RollingBack".into()), "{widget:#}");
+    assert_eq!((revision(&widget), vendor.recorded("one", 2).await), (3, "failed".into()));
+    let edit = json!({"data": {"text": "mine"}});
+    vendor.stage.edit("ConfigMap", "one-shown", edit).await.unwrap();
+    a_moment().await;
+    assert_eq!(vendor.data("one-shown").await["text"], "mine", "nothing is written yet");
+
+    // When all is as it was.
+    script(&vendor.stage, &[("rollback-post", hold())]).await;
+    let widget = vendor.wait("one", "held after the rollback", is_held("hooks-post")).await;
+    assert_eq!(vendor.data("one-shown").await["text"], "good", "whoever had changed it");
+    assert_eq!((condition(&widget, "Stalled").0, revision(&widget)), ("False".into(), 3));
+    script(&vendor.stage, &[]).await;
+    vendor.until("one", "Stalled", "RolledBack").await;
+    assert_eq!(vendor.recorded("one", 3).await, "deployed");
+
+    // What is asked for next is an upgrade: hooks of a rollback hold nothing of it.
+    script(&vendor.stage, &[("rollback-pre", hold())]).await;
+    vendor.apply("one", json!({"text": "better"})).await;
+    vendor.ready("one").await;
+    vendor.delete("one").await;
+    vendor.stage.delete("Plugin", name).await.unwrap();
     vendor.end().await;
 }

@@ -440,3 +440,51 @@ fn what_a_reconciler_wants_is_made_repaired_and_pruned() {
     assert!(reconcile(&mut world, true).is_gone);
     assert_eq!(world.writes, ["HookDone Pod ns/a"]);
 }
+
+#[test]
+fn a_rollback_is_called_around_as_one_of_its_own_and_the_next_try_as_another() {
+    use crate::remedy::{Course, Remedy};
+    let mut world = World::new();
+    world.around = vec![named("check", None)];
+    let states = [state("0000-a", vec![map("a", json!({}))])];
+    (world.memory.revision, world.memory.seed_revision) = (2, 2);
+    assert_eq!(world.settle(&states).verdict, Verdict::Ready);
+    assert_eq!(world.moments(), ["check@ pre", "check@ post"]);
+
+    let course = Course::Back { to: 1, again: None, failed: String::new() };
+    let why = "broken".to_owned();
+    world.memory.remedy = Some(Remedy { mark: "m".into(), failures: 1, revision: 2, why, course });
+    world.memory.revision = 3;
+    world.new_pass();
+    world.tell("check", Moment::Pre, hold("Held"));
+    assert!(matches!(world.settle(&states).verdict, Verdict::Pending(_)), "its pre may hold it");
+    world.new_pass();
+    world.tell("check", Moment::Pre, go());
+    assert_eq!(world.settle(&states).verdict, Verdict::Ready);
+    assert_eq!(world.moments(), ["check@ pre", "check@ post"]);
+    // Facts alone make another revision of the manifest, and run no hooks.
+    world.memory.revision = 4;
+    world.new_pass();
+    world.settle(&states);
+    assert_eq!(world.moments(), Vec::<String>::new());
+
+    world.memory.remedy.as_mut().unwrap().course = Course::Trying;
+    world.memory.revision = 5;
+    world.new_pass();
+    world.settle(&states);
+    assert_eq!(world.moments(), ["check@ pre", "check@ post"], "the upgrade is tried again with its hooks");
+}
+
+#[test]
+fn a_kind_that_a_reconciler_wants_and_nobody_serves_is_waited_for_by_name() {
+    let mut world = World { unknown: "Pod", ..World::new() };
+    world.tell("backup", Moment::Waiting, Told { want: Some(vec![pod("a")]), ..go() });
+    let verdict = reconcile(&mut world, false).verdict;
+    let Verdict::Pending(blockers) = &verdict else { panic!("{verdict:?}") };
+    assert_eq!((blockers[0].reason.as_str(), world.writes.len()), ("KindNotInstalled", 0), "{verdict:?}");
+    assert_eq!(blockers[0].object.as_ref().map(|object| object.name.as_str()), Some("a"));
+    world.new_pass();
+    world.unknown = "";
+    assert_eq!(reconcile(&mut world, false).verdict, Verdict::Ready);
+    assert_eq!(world.writes, ["Create Pod ns/a"], "it is made once it can be");
+}
