@@ -29,10 +29,12 @@ async fn a_converged_release_costs_no_request() {
     tokio::time::sleep(silence()).await;
     let requests = stage.requests_since(mark).await.unwrap();
     let is_lease = |request: &Request| request.resource == "leases";
-    // Other tests' objects come and go meanwhile: what was deleted is asked for once more.
+    // Other tests' objects and kinds come and go meanwhile: what was deleted is asked for once more, and so is what
+    // is served.
     let is_others = |request: &Request| {
         let is_plugin = request.resource == "plugins" && request.name != "driver-loaded";
-        is_plugin || !matches!(request.namespace.as_str(), "" | "silent" | "default")
+        let is_discovery = request.resource.is_empty();
+        is_plugin || is_discovery || !matches!(request.namespace.as_str(), "" | "silent" | "default")
     };
     let noise: Vec<_> = requests
         .into_iter()

@@ -205,7 +205,7 @@ impl Settling<'_> {
     fn around(&self) -> Vec<Reference> {
         let is_back = self.progress.memory.remedy.as_ref().is_some_and(|remedy| remedy.back_to().is_some());
         let recorded = self.back.as_ref().filter(|_| is_back).and_then(|back| back.chart.as_ref());
-        let chart = recorded.map_or(&self.chart.chart.metadata, |chart| &chart.metadata);
+        let chart = recorded.map_or(&*self.chart.chart.metadata, |chart| &chart.metadata);
         self.front.around(chart).unwrap_or_default()
     }
 
