@@ -93,6 +93,16 @@ impl Vendor {
         self.stage.apply(watch).await.unwrap();
     }
 
+    /// Another Watch, which the operator has read when this returns.
+    pub(crate) async fn watch_anew(&self, more: &Value) {
+        self.watch(more).await;
+        let is_read = async |stage: &Stage| {
+            let watch = stage.read("Watch", &stage.name).await?;
+            Ok(watch["status"]["observedGeneration"] == watch["metadata"]["generation"])
+        };
+        self.stage.eventually("the Watch is read", is_read).await.unwrap();
+    }
+
     /// The chart, in the version that its folder's content gives it.
     pub(crate) async fn install(&self, files: &[(&str, &str)]) {
         let folder = tempfile::tempdir().unwrap();

@@ -36,7 +36,7 @@ async fn a_difference_is_repaired_told_or_left_as_the_mode_says() {
     edit(&vendor.stage, "kubectl", json!({"data": {"text": "theirs"}})).await;
     vendor.shows("one-shown", "ours").await;
 
-    vendor.watch(&json!({"driftDetection": {"mode": "warn"}})).await;
+    vendor.watch_anew(&json!({"driftDetection": {"mode": "warn"}})).await;
     edit(&vendor.stage, "kubectl", json!({"data": {"text": "theirs"}})).await;
     let widget = vendor.until("one", "Drifted", "LeftAlone").await;
     let said = message(&widget, "Drifted");
@@ -58,12 +58,12 @@ async fn a_difference_is_repaired_told_or_left_as_the_mode_says() {
         })
         .await;
 
-    vendor.watch(&json!({"driftDetection": {"mode": "disabled"}})).await;
+    vendor.watch_anew(&json!({"driftDetection": {"mode": "disabled"}})).await;
     edit(&vendor.stage, "kubectl", json!({"data": {"text": "theirs"}})).await;
     a_moment().await;
     assert_eq!(vendor.data("one-shown").await["text"], "theirs");
     assert_eq!(condition(&vendor.ready("one").await, "Drifted").0, "", "nobody looks");
-    vendor.watch(&json!({})).await;
+    vendor.watch_anew(&json!({})).await;
     vendor.shows("one-shown", "new").await;
     vendor.end().await;
 }
