@@ -181,7 +181,7 @@ async fn a_new_operator_finds_a_ready_release_and_writes_nothing() {
         Ok(requests.iter().any(|request| request.verb == "watch" && request.resource == "pods"))
     };
     stage.eventually("the new operator looks at the release", has_looked).await.unwrap();
-    assert!(started.elapsed() < Duration::from_secs(10), "after {:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(5), "after {:?}", started.elapsed());
     tokio::time::sleep(Duration::from_secs(2)).await;
     let writes = stage.writes_since(mark).await.unwrap();
     assert!(writes.is_empty(), "{}", told(&writes));

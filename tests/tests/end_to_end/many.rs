@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 /// Owners that are created at once.
 const COUNT: usize = 100;
-/// Requests a release may cost until it is ready, watches and the lease aside; events are among them. This is what was
-/// measured and may not rise; the aim is 11, and 9 of them writes.
+/// Requests a release may cost until it is ready, watches and the lease aside; events are among them. This is a
+/// little more than was measured and may not rise; the aim is 11, and 9 of them writes.
 const REQUESTS: f64 = 12.0;
 /// Those of them that change something, one event included.
 const WRITES: f64 = 11.7;

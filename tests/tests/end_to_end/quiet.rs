@@ -61,7 +61,7 @@ async fn the_next_state_begins_when_the_one_before_is_ready() {
     let (ready, next) = (at("imagestreams "), at("serviceaccounts "));
     let between = next.duration_since(ready);
     eprintln!("from the last write of state 0000 to the first of state 1000: {} ms", between.as_millis());
-    assert!(between.as_millis() < 1_000, "{} ms:\n{}", between.as_millis(), told(&writes));
+    assert!(between.as_millis() < 250, "{} ms:\n{}", between.as_millis(), told(&writes));
 }
 
 /// Two operators of one release, with accounts of their own and one lease.
@@ -110,7 +110,7 @@ async fn of_two_operators_one_writes_and_the_other_follows_a_graceful_stop() {
     disturb(&second).await;
     let took = stopped.elapsed();
     eprintln!("taken over {took:?} after a graceful stop");
-    assert!(took < Duration::from_secs(8), "a lease that was let go is free within 2 s: {took:?}");
+    assert!(took < Duration::from_secs(4), "a lease that was let go is free within 2 s: {took:?}");
     second.stop_operator().await.unwrap();
 }
 
