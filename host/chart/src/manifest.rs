@@ -161,14 +161,16 @@ pub(crate) fn documents(piece: &Piece<'_>) -> Result<Vec<Document>, Error> {
     if piece.value.is_null() {
         return Ok(Vec::new());
     }
-    let is_list = piece.kind().ends_with("List") && piece.value.get("items").is_some_and(Value::is_array);
-    let values: Vec<Value> = if is_list {
-        piece.value.get("items").and_then(Value::as_array).cloned().unwrap_or_default()
-    } else {
-        vec![piece.value.clone()]
-    };
     let text: Arc<str> = Arc::from(piece.text);
-    values.into_iter().map(|value| document(piece, &text, value)).collect()
+    items(&piece.value).iter().cloned().map(|value| document(piece, &text, value)).collect()
+}
+
+/// The objects of a document: those of a list one by one.
+#[must_use]
+pub fn items(document: &Value) -> &[Value] {
+    let is_list = document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
+    let items = document.get("items").filter(|_| is_list).and_then(Value::as_array);
+    items.map_or(std::slice::from_ref(document), Vec::as_slice)
 }
 
 /// Helm's manifest: each document under its separator and its source.

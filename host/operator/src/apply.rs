@@ -174,8 +174,9 @@ async fn delete(ctx: &Context, caller: &Caller<'_>, step: &Delete, progress: &mu
 
 impl Progress {
     /// Nothing done yet.
-    pub(crate) fn new(memory: Memory) -> Self {
-        let (answers, reads, said, ignore) = Default::default();
+    pub(crate) fn new(memory: Memory, ignore: &[DriftIgnore]) -> Self {
+        let (answers, reads, said) = Default::default();
+        let ignore = ignore.to_vec();
         Self { memory, answers, reads, said, ignore, writes: 0, lost_lead: false }
     }
 

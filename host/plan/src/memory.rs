@@ -169,6 +169,16 @@ pub struct Known {
     pub fields: String,
 }
 
+// === impl Known ===
+
+impl Known {
+    /// An object of a state for all nodes, of which nobody knows how it was applied.
+    #[must_use]
+    pub fn unmarked(object: ObjectRef, state: String) -> Self {
+        Self { object, state, pool: String::new(), rendered: String::new(), fields: String::new() }
+    }
+}
+
 // === impl Memory ===
 
 impl Memory {
@@ -209,13 +219,8 @@ impl Memory {
                 && apply.is_inventory
                 && self.known(&apply.object.reference()).is_none()
             {
-                ahead.know(Known {
-                    object: apply.object.reference(),
-                    state: apply.state.clone(),
-                    pool: apply.pool.clone(),
-                    rendered: String::new(),
-                    fields: String::new(),
-                });
+                let (state, pool) = (apply.state.clone(), apply.pool.clone());
+                ahead.know(Known { pool, ..Known::unmarked(apply.object.reference(), state) });
             }
         }
         ahead

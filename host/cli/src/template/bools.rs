@@ -50,3 +50,19 @@ fn parse(text: &str) -> Result<bool, String> {
         _ => Err("write true or false".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_takes_the_words_that_go_reads_and_says_which_where_it_is_another() {
+        let read = |word: &str| {
+            let flag = clap::Arg::new("on").long("on").action(ArgAction::SetTrue);
+            let matches = with_values(Command::new("c").arg(flag)).try_get_matches_from(["c", word]);
+            matches.map(|matches| matches.get_flag("on")).map_err(|error| error.to_string())
+        };
+        assert_eq!((read("--on"), read("--on=F"), read("--on=1")), (Ok(true), Ok(false), Ok(true)));
+        assert!(read("--on=maybe").is_err_and(|said| said.contains("write true or false")));
+    }
+}

@@ -243,6 +243,7 @@ fn limits_of_our_own_are_named() {
     let mut bad = Bad::default();
     let deep = format!("a: {}{}\n", "[".repeat(5_000), "]".repeat(5_000));
     bad.chart("depth", &[("f.yaml", deep.as_bytes())], &["-f", "f.yaml"]);
+    bad.chart("bytes", &[("f.txt", b"\xff\xfe")], &["--set-file", "a=f.txt"]);
     bad.chart("size", &[("c/large.bin", &vec![0; 40_000_000])], &[]);
     bad.chart("loop", &[], &[]);
     bad.chart(
@@ -257,6 +258,7 @@ fn limits_of_our_own_are_named() {
     symlink("..", bench.path("loop/c/up")).unwrap();
     let says = [
         ("depth", "depth"),
+        ("bytes", "f.txt is not UTF-8, which a value must be"),
         ("size", "maximum file size"),
         ("loop", "too many files or folders"),
         ("steps", "steps"),

@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use pintle_api::{Facts, Gvk, Record, Timestamp, names};
 use pintle_plan::{
-    Input, Memory, Plan, Pool, Pools, Reference, RenderFault, Term, decide, fnv1a, hold, parse_gate,
-    parse_plugins,
+    Input, Memory, Operation, Plan, Pool, Pools, Reference, RenderFault, Term, decide, fnv1a, hold,
+    parse_gate, parse_plugins,
     remedy::{self, Remedy},
 };
 
@@ -203,7 +203,7 @@ impl Settling<'_> {
     /// Plugins around the release, as the chart names them that its objects are of. Where their names cannot be
     /// read nothing of the chart is rendered, and so nothing goes on without them.
     fn around(&self) -> Vec<Reference> {
-        let is_back = self.progress.memory.remedy.as_ref().is_some_and(|remedy| remedy.back_to().is_some());
+        let is_back = self.progress.memory.operation() == Operation::Rollback;
         let recorded = self.back.as_ref().filter(|_| is_back).and_then(|back| back.chart.as_ref());
         let chart = recorded.map_or(&*self.chart.chart.metadata, |chart| &chart.metadata);
         self.front.around(chart).unwrap_or_default()

@@ -78,8 +78,7 @@ async fn begin<'a>(
         Answer::Denied(why) => return Err(denied(ctx, key, front, watched, &why).await),
         _ => return Err(Some(PAUSE)),
     };
-    let mut progress = Progress::new(stored.clone());
-    progress.ignore.clone_from(&front.release.policy.ignore);
+    let mut progress = Progress::new(stored.clone(), &front.release.policy.ignore);
     if !is_removal {
         number(&mut progress.memory, front);
     }

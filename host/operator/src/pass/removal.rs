@@ -50,8 +50,7 @@ pub(super) async fn clear(ctx: &Context, key: &Key, front: &Front) -> Option<Dur
 async fn leave(ctx: &Context, key: &Key, front: &Front) -> Way {
     let (stored, reads) = ctx.know(key, |facts| memory::observe(facts, &front.release)).await;
     let mut saved = stored.found().unwrap_or_default();
-    let mut progress = Progress::new(saved.clone());
-    progress.ignore.clone_from(&front.release.policy.ignore);
+    let mut progress = Progress::new(saved.clone(), &front.release.policy.ignore);
     let Recalled { hooks, own } = recall(ctx, key, front, &mut progress).await;
     for _ in 0..PLANS {
         let now = Timestamp::now();

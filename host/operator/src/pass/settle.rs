@@ -104,9 +104,8 @@ pub(super) async fn run(
             return (problem.may_pass().then(|| pause(tries)), "values");
         }
     }
-    let mut progress = Progress::new(stored.clone());
+    let mut progress = Progress::new(stored.clone(), &front.release.policy.ignore);
     prepare_seed(&mut progress.memory, &front);
-    progress.ignore.clone_from(&front.release.policy.ignore);
     let back = remedy::back(ctx, key, &front, &progress.memory).await;
     Settling { ctx, key, front: &front, chart, watched, saved, progress, back }.run().await
 }

@@ -37,13 +37,8 @@ pub(crate) fn objects(record: &Record) -> Vec<Known> {
             let namespace = Value::from(record.namespace.as_str());
             object.map_mut(&["metadata"]).insert("namespace".to_owned(), namespace);
         }
-        Known {
-            state: object.annotation(IN_STATE).unwrap_or(REST).to_owned(),
-            object: object.reference(),
-            pool: String::new(),
-            rendered: String::new(),
-            fields: String::new(),
-        }
+        let state = object.annotation(IN_STATE).unwrap_or(REST).to_owned();
+        Known::unmarked(object.reference(), state)
     };
     objects_in(&record.manifest).into_iter().map(known).collect()
 }
@@ -86,28 +81,16 @@ pub(crate) fn rendered(
 
 /// The objects of a manifest, those of its lists one by one. Helm's client writes records too: what cannot be read
 /// is left out, and the log says so.
-fn objects_in(manifest: &str) -> Vec<Object> {
+fn objects_in(text: &str) -> Vec<Object> {
     let read = |(line, text)| match yaml::load_json(text) {
-        Ok(document) => items(document),
+        Ok(document) => manifest::items(&document).to_vec(),
         Err(err) => {
             tracing::warn!(line, "a document of a stored manifest cannot be read: {err}");
             Vec::new()
         }
     };
-    let documents = manifest::split(manifest).into_iter().flat_map(read);
+    let documents = manifest::split(text).into_iter().flat_map(read);
     documents.filter_map(|document| Object::new(document).ok()).collect()
-}
-
-fn items(mut document: Value) -> Vec<Value> {
-    let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
-    match document.get_mut("items").map(Value::take) {
-        Some(Value::Array(items)) if is_list => items,
-        Some(other) => {
-            document["items"] = other;
-            vec![document]
-        }
-        None => vec![document],
-    }
 }
 
 /// Tells in the record how its hooks ran.

@@ -33,14 +33,7 @@ impl Run<'_> {
         let reference = live.reference();
         let Some(state) = live.annotation(IN_STATE) else { return };
         if self.memory.known(&reference).is_none() && !self.rendered.contains(&reference) {
-            let (state, pool) = (state.to_owned(), String::new());
-            self.memory.know(Known {
-                object: reference,
-                state,
-                pool,
-                rendered: String::new(),
-                fields: String::new(),
-            });
+            self.memory.know(Known::unmarked(reference, state.to_owned()));
         }
     }
 
