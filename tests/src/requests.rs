@@ -1,6 +1,6 @@
 //! What an operator asked the API server for, from the audit log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_dev::audit::{Mark, Request, Stage as Progress};
 
@@ -74,6 +74,14 @@ pub fn creations(requests: &[Request]) -> BTreeMap<String, usize> {
         *count.entry(object_of(request)).or_default() += 1;
     }
     count
+}
+
+/// The objects whose creation or deletion was cut off with its client: the server does it all the same or not,
+/// and logs neither.
+#[must_use]
+pub fn cut_off(requests: &[Request]) -> BTreeSet<String> {
+    let cut = requests.iter().filter(|request| is_change(request) && request.code == 504);
+    cut.filter(|request| request.subresource.is_empty()).map(object_of).collect()
 }
 
 /// The requests, one a line, for a message.

@@ -183,7 +183,9 @@ async fn a_new_operator_finds_a_ready_release_and_writes_nothing() {
     stage.eventually("the new operator looks at the release", has_looked).await.unwrap();
     assert!(started.elapsed() < Duration::from_secs(5), "after {:?}", started.elapsed());
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let writes = stage.writes_since(mark).await.unwrap();
+    let mut writes = stage.writes_since(mark).await.unwrap();
+    // Plugins are everybody's: those of other tests come and go meanwhile.
+    writes.retain(|request| request.resource != "plugins");
     assert!(writes.is_empty(), "{}", told(&writes));
     let owner = stage.read("SpecialResource", &stage.name).await.unwrap();
     assert_eq!(owner["status"]["state"], "Ready: ");

@@ -1,6 +1,6 @@
 //! Writes that succeed, and what they leave behind.
 
-use pintle_api::{Object, ObjectRef};
+use pintle_api::{Object, ObjectRef, names};
 use pintle_cluster::{
     Apply, Cause, Delete, Deleted, Expect, Note, NoteKind, Patch, Retry, applied_fingerprint,
 };
@@ -123,8 +123,12 @@ async fn finalizers_come_and_go_one_at_a_time_and_only_on_the_version_that_was_r
 #[tokio::test]
 async fn labels_of_a_node_come_and_go_one_by_one_with_one_manager() {
     let world = World::new("node-labels").await;
-    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-labels"}});
-    let node = world.other.create(&object(node)).await.unwrap().object.reference();
+    let labels = json!({"example.com/theirs": "x"});
+    let node =
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-labels", "labels": labels}});
+    // The server keeps no managers of an object before it is applied once.
+    let theirs = Apply { manager: Some("theirs".to_owned()), ..Apply::default() };
+    let node = world.other.apply(&object(node), &theirs).await.unwrap().object.reference();
     let label = async |key: &str, value: Option<&str>| {
         world.writer.label(&node, &[(key.to_owned(), value.map(str::to_owned))]).await
     };
@@ -136,9 +140,14 @@ async fn labels_of_a_node_come_and_go_one_by_one_with_one_manager() {
     assert_eq!(live.label("example.com/one"), Some("Ready"));
     assert_eq!(live.label("example.com/two"), Some("Ready"));
     assert_eq!(live.label("example.com/gone"), None);
-    let managers = live.at("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
-    let applied = managers.filter(|entry| entry["operation"] == "Apply").count();
-    assert_eq!(applied, 0, "an apply leaves a manager for each release on each node: {live:?}");
+    let managers = live.at("/metadata/managedFields").and_then(Value::as_array).unwrap();
+    let by = |operation: &str| -> Vec<&str> {
+        let entries = managers.iter().filter(|entry| entry["operation"] == operation);
+        entries.filter_map(|entry| entry["manager"].as_str()).collect()
+    };
+    assert_eq!(by("Apply"), ["theirs"], "an apply leaves a manager for each release on each node");
+    let ours = by("Update").into_iter().filter(|manager| *manager == names::MANAGER).count();
+    assert_eq!(ours, 1, "{managers:?}");
     world.other.delete(&node, &Delete::default()).await.unwrap();
     let error = label("example.com/one", Some("Ready")).await.unwrap_err();
     assert!(matches!(error.cause(), Cause::NotFound), "no node is made: {error:?}");
