@@ -16,6 +16,8 @@ mod choreography;
 mod contract;
 #[path = "end_to_end/crash.rs"]
 mod crash;
+#[path = "end_to_end/dependencies.rs"]
+mod dependencies;
 #[path = "end_to_end/example.rs"]
 mod example;
 #[path = "end_to_end/hooks.rs"]

@@ -13,6 +13,8 @@ pub const SRO_PREFIX: &str = "specialresource.openshift.io/";
 pub const OWNER: &str = "pintle.dev/owner";
 /// Annotation on every applied object: `<kind>/<namespace>/<name>` of the release's owner, for people.
 pub const OWNED_BY: &str = "pintle.dev/owned-by";
+/// Name of the SpecialResource for whose `dependencies` another was made.
+pub const DEPENDENCY_OF: &str = "pintle.dev/dependency-of";
 /// Annotation on a namespace that we created: owner uid.
 pub const CREATED_BY: &str = "pintle.dev/created-by";
 /// Annotation on an owner: a new value forces a pass.
@@ -94,6 +96,8 @@ pub const SRO_OWNED: &str = "specialresource.openshift.io/owned";
 pub const SRO_HASH: &str = "specialresource.openshift.io/hash";
 /// SRO: prefix of the node label of a passed state, `<prefix><release>-<state>`.
 pub const SRO_NODE_STATE: &str = "specialresource.openshift.io/state-";
+/// ConfigMap in the operator's namespace in which SRO keeps which SpecialResource needs which other.
+pub const SRO_DEPENDENCIES: &str = "special-resource-dependencies";
 /// NFD: label of a node with its kernel.
 pub const NFD_KERNEL: &str = "feature.node.kubernetes.io/kernel-version.full";
 

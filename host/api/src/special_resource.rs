@@ -40,7 +40,8 @@ pub struct SpecialResourceSpec {
     /// Nodes whose facts are used and that get state labels; merged into the workloads' selector.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// Charts that must be ready before this one.
+    /// Charts that must be ready before this one. Each is a SpecialResource of its own, named after its chart: made
+    /// where there is none, and left when this one goes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<Dependency>,
     /// `Managed` (or empty), `Unmanaged`, `Force`, `Removed`.

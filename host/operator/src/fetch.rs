@@ -5,7 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pintle_api::{Record, Recorder, special_resource::HelmRepository};
+use pintle_api::{
+    ObjectRef, Record, Recorder,
+    special_resource::{HelmChart, HelmRepository},
+};
 use pintle_plan::Trouble;
 use pintle_source::{Access, Credentials, Online, Outcome, Request, Tls};
 
@@ -37,18 +40,28 @@ pub(crate) struct Problem {
     pub(crate) reads: Record,
 }
 
-/// The chart, and what was read for it.
+/// The chart that a release is of, and what was read for it.
 pub(crate) async fn run(ctx: &Context, key: &Key, front: &Front) -> Result<(Arc<Loaded>, Record), Problem> {
-    let access = match access(&front.chart.repository).await {
+    chart(ctx, key, &front.release.owner, &front.chart).await
+}
+
+/// A chart that an owner names, and what was read for it.
+pub(crate) async fn chart(
+    ctx: &Context,
+    key: &Key,
+    owner: &ObjectRef,
+    chart: &HelmChart,
+) -> Result<(Arc<Loaded>, Record), Problem> {
+    let access = match access(&chart.repository).await {
         Ok(access) => access,
         Err(message) => return Err(problem("FileUnreadable", message, true, Record::default())),
     };
-    let request = Request { access, ..Request::from(&front.chart) };
+    let request = Request { access, ..Request::from(chart) };
     let online = Online { registries: &ctx.plugins.registries, now: Instant::now(), max_age: MAX_AGE };
     let mut rounds = 0;
     loop {
         let recorder = Recorder::new(&*ctx.caches);
-        let _ = pintle_api::Facts::get(&recorder, &front.release.owner);
+        let _ = pintle_api::Facts::get(&recorder, owner);
         let fetched = ctx.sources.fetch(&request, &recorder, online).await;
         let reads = recorder.into_record();
         let needs = reads.needs();
@@ -116,5 +129,16 @@ impl Problem {
     /// What is told of it: SRO's one word for conditions, and our own for the fault.
     pub(crate) fn trouble(&self) -> Trouble<'_> {
         Trouble { reason: "ChartFailure", word: self.word, message: &self.message }
+    }
+
+    /// The same problem, which a change of what was read before may mend too.
+    pub(crate) fn after(mut self, reads: &Record) -> Self {
+        self.reads.extend(reads.clone());
+        self
+    }
+
+    /// The same of the chart of a dependency.
+    pub(crate) fn trouble_of_dependency(&self) -> Trouble<'_> {
+        Trouble { reason: "DependencyChartFailure", ..self.trouble() }
     }
 }

@@ -286,14 +286,10 @@ fn release_of(
 /// Fields that this version accepts and does not serve are refused by name: nothing a user asked for
 /// is left out in silence.
 fn refuse_unserved(spec: &SpecialResourceSpec) -> Result<(), FrontError> {
-    let refused = [
-        (!spec.dependencies.is_empty(), "dependencies"),
-        (!spec.service_account_name.is_empty(), "serviceAccountName"),
-    ];
-    match refused.into_iter().find(|(is_set, _)| *is_set) {
-        Some((_, field)) => Err(FrontError::NotServed { field }),
-        None => Ok(()),
+    if spec.service_account_name.is_empty() {
+        return Ok(());
     }
+    Err(FrontError::NotServed { field: "serviceAccountName" })
 }
 
 fn release_name(owner: &Object, watch: &WatchSpec) -> Result<String, FrontError> {
@@ -347,10 +343,10 @@ mod tests {
 
     #[test]
     fn what_is_not_served_is_refused_by_name() {
-        let spec = json!({"namespace": "", "dependencies": [{"chart": {"name": "d", "version": "1", "repository": {"name": "r", "url": "u"}}}]});
+        let spec = json!({"namespace": "", "serviceAccountName": "a"});
         assert_eq!(
             special_resource(spec).unwrap_err().to_string(),
-            "spec.dependencies is not served by this version; take it away"
+            "spec.serviceAccountName is not served by this version; take it away"
         );
         let wrong = special_resource(json!({"namespace": "", "timeout": "soon"})).unwrap_err();
         assert!(wrong.to_string().contains("`soon` is not a time"));

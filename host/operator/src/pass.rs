@@ -1,6 +1,7 @@
 //! One pass over an owner: fetch, map, render, plan, apply, report.
 
 mod consult;
+mod dependencies;
 mod look;
 mod reconcile;
 mod remedy;

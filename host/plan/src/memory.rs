@@ -86,6 +86,9 @@ pub struct Memory {
     /// The last revision that was ready; 0: none was.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub deployed: u32,
+    /// Mark of the owner's dependencies once all of them were ready: they are waited for once.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub dependencies: String,
     /// Value of `pintle.dev/reconcile-at` that was served last.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub asked_at: String,

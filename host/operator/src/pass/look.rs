@@ -67,6 +67,9 @@ impl Settling<'_> {
 
     /// What the release shall be. Nothing is rendered again while nothing that goes into it differs.
     async fn objects(&mut self, now: Timestamp, reads: &mut Record) -> Result<Objects, NoAnswer> {
+        if !self.waits.is_ready() {
+            return Err(NoAnswer::of(self.waits.clone()));
+        }
         let mapping = self.map(now).await?;
         let ground = self.ground(mapping, reads).await;
         let mark = self.input_mark(&ground);

@@ -7,7 +7,7 @@ use pintle_plan::{Hook, Input, Memory, Plan, Pools, decide_removal, remedy};
 use pintle_plugin::Operation;
 use serde_json::Value;
 
-use super::{PAUSE, PLANS, pause, remember};
+use super::{PAUSE, PLANS, dependencies, pause, remember};
 use crate::{
     apply::{self, Progress},
     context::{Context, Key},
@@ -166,6 +166,7 @@ pub(super) async fn finish(ctx: &Context, key: &Key, front: &Front, plan: &Plan)
         tracing::warn!(owner = %front.release.owner, label = err.label(), "could not delete the records of the release");
         return Some(pause(ctx.ledger.count_try(key, true)));
     }
+    dependencies::forget(ctx, key, front).await;
     if !front.owner.is_terminating() {
         let said = &Said::default();
         let outcome = Outcome { plan, chart: None, revision: 0, tries: 0, is_removal: true, said };

@@ -8,7 +8,7 @@ use pintle_plugin::Operation;
 use serde_json::Value;
 
 use super::{
-    PAUSE, PLANS, denied,
+    PAUSE, PLANS, denied, dependencies,
     look::{Thought, prepare_seed},
     pause, remedy, remember, same,
 };
@@ -40,6 +40,8 @@ pub(super) struct Settling<'a> {
     /// The memory as it is stored.
     saved: Memory,
     pub(super) progress: Progress,
+    /// Whether what the owner depends on is ready. Until it is, everything stays as it is.
+    pub(super) waits: Verdict,
     /// The objects of an earlier revision, while one is gone back to.
     pub(super) back: Option<Objects>,
 }
@@ -68,29 +70,84 @@ pub(super) async fn run(
 ) -> End {
     let mut front = front.clone();
     front.release.chart_digest.clone_from(&chart.chart.digest);
-    let (stored, mut watched) = ctx.know(key, |facts| memory::observe(facts, &front.release)).await;
+    let mut watched = fetched;
+    let start = match start(ctx, key, &mut front, &mut watched).await {
+        Ok(start) => start,
+        Err(end) => {
+            ctx.watches.register(&key.holder(), &watched);
+            return end;
+        }
+    };
+    let Start { saved, stored, waits } = start;
+    let mut progress = Progress::new(stored, &front.release.policy.ignore);
+    prepare_seed(&mut progress.memory, &front);
+    let back = remedy::back(ctx, key, &front, &progress.memory).await;
+    Settling { ctx, key, front: &front, chart, watched, saved, progress, waits, back }.run().await
+}
+
+/// What a plan is made on.
+struct Start {
+    /// The memory as it is stored.
+    saved: Memory,
+    /// The memory as it is known, marks included that wait to be stored.
+    stored: Memory,
+    /// Whether what the owner depends on is ready.
+    waits: Verdict,
+}
+
+/// Everything that is known before the first plan; where something is missing it has been told, and the pass ends.
+async fn start(ctx: &Context, key: &Key, front: &mut Front, watched: &mut Record) -> Result<Start, End> {
+    let (stored, reads) = ctx.know(key, |facts| memory::observe(facts, &front.release)).await;
+    watched.extend(reads);
     let saved = match stored {
         Answer::Found(memory) => memory,
-        Answer::Denied(why) => return (denied(ctx, key, &front, watched, &why).await, "memory"),
-        _ => return (Some(PAUSE), "memory"),
+        Answer::Denied(why) => return Err((denied(ctx, key, front, watched.clone(), &why).await, "memory")),
+        _ => return Err((Some(PAUSE), "memory")),
     };
     let kept = ctx.ledger.with(key, |entry| entry.memory.clone());
     let mut stored = kept.filter(|kept| kept.version == saved.version).unwrap_or_else(|| saved.clone());
-    if let Err(halt) = outside::visit(ctx, key, &front, &mut stored).await {
-        watched.extend(fetched);
-        ctx.watches.register(&key.holder(), &watched);
+    if let Err(halt) = outside::visit(ctx, key, front, &mut stored).await {
         report::problem(ctx, key, &front.owner, same(halt.word, &halt.message)).await;
-        return (halt.again, "outside");
+        return Err((halt.again, "outside"));
     }
-    serve_request(ctx, key, &front, &mut stored);
-    watched.extend(record::check(ctx, key, &front, &stored).await);
+    serve_request(ctx, key, front, &mut stored);
+    let waits = dependencies(ctx, key, front, &mut stored, watched).await?;
+    watched.extend(record::check(ctx, key, front, &stored).await);
     if let FrontKind::SpecialResource(_) = front.kind {
         let (pools, reads) = ctx.know(key, |facts| Pools::observe(facts, &front.node_selector())).await;
+        watched.extend(reads);
         if let Answer::Denied(why) = pools {
-            return (denied(ctx, key, &front, reads, &why).await, "nodes");
+            return Err((denied(ctx, key, front, watched.clone(), &why).await, "nodes"));
         }
     }
-    watched.extend(fetched);
+    read_values(ctx, key, front, watched).await?;
+    Ok(Start { saved, stored, waits })
+}
+
+/// Whether what the owner depends on is ready.
+async fn dependencies(
+    ctx: &Context,
+    key: &Key,
+    front: &Front,
+    memory: &mut Memory,
+    watched: &mut Record,
+) -> Result<Verdict, End> {
+    match dependencies::settle(ctx, key, front, memory).await {
+        Ok((waits, reads)) => {
+            watched.extend(reads);
+            Ok(waits)
+        }
+        Err(problem) => {
+            watched.extend(problem.reads.clone());
+            let tries = ctx.ledger.count_try(key, true);
+            report::problem(ctx, key, &front.owner, problem.trouble_of_dependency()).await;
+            Err((problem.may_pass.then(|| pause(tries)), "dependencies"))
+        }
+    }
+}
+
+/// Reads the values that ConfigMaps and Secrets hold for the release.
+async fn read_values(ctx: &Context, key: &Key, front: &mut Front, watched: &mut Record) -> Result<(), End> {
     let (sources, namespace) = (front.value_sources().to_vec(), front.release.namespace.clone());
     let (values, reads) =
         ctx.know(key, |facts: &dyn Facts| values_from::observe(facts, &sources, &namespace)).await;
@@ -98,16 +155,12 @@ pub(super) async fn run(
     match values {
         Ok(values) => front.values_from = values,
         Err(problem) => {
-            ctx.watches.register(&key.holder(), &watched);
             let tries = ctx.ledger.count_try(key, true);
             report::problem(ctx, key, &front.owner, same(problem.reason(), &problem.to_string())).await;
-            return (problem.may_pass().then(|| pause(tries)), "values");
+            return Err((problem.may_pass().then(|| pause(tries)), "values"));
         }
     }
-    let mut progress = Progress::new(stored.clone(), &front.release.policy.ignore);
-    prepare_seed(&mut progress.memory, &front);
-    let back = remedy::back(ctx, key, &front, &progress.memory).await;
-    Settling { ctx, key, front: &front, chart, watched, saved, progress, back }.run().await
+    Ok(())
 }
 
 // === impl Settling ===
