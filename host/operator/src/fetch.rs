@@ -1,11 +1,13 @@
 //! Fetch: the chart an owner names, compiled.
 
+mod secret;
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use pintle_api::{Record, Recorder, special_resource::HelmRepository};
+use pintle_api::{Facts, Record, Recorder, special_resource::HelmRepository};
 use pintle_plan::Trouble;
 use pintle_source::{Access, Credentials, Online, Outcome, Request, Tls};
 
@@ -37,19 +39,31 @@ pub(crate) struct Problem {
     pub(crate) reads: Record,
 }
 
+/// Who says that there is no chart.
+enum Refused {
+    Secret(secret::Fault),
+    Source(pintle_source::Error),
+}
+
 /// The chart, and what was read for it.
 pub(crate) async fn run(ctx: &Context, key: &Key, front: &Front) -> Result<(Arc<Loaded>, Record), Problem> {
     let access = match access(&front.chart.repository).await {
         Ok(access) => access,
         Err(message) => return Err(problem("FileUnreadable", message, true, Record::default())),
     };
-    let request = Request { access, ..Request::from(&front.chart) };
+    let request = Request::from(&front.chart);
     let online = Online { registries: &ctx.plugins.registries, now: Instant::now(), max_age: MAX_AGE };
     let mut rounds = 0;
     loop {
         let recorder = Recorder::new(&*ctx.caches);
-        let _ = pintle_api::Facts::get(&recorder, &front.release.owner);
-        let fetched = ctx.sources.fetch(&request, &recorder, online).await;
+        let _ = recorder.get(&front.release.owner);
+        let fetched = match secret::over(&recorder, front, &access) {
+            Ok(access) => {
+                let request = Request { access, ..request.clone() };
+                ctx.sources.fetch(&request, &recorder, online).await.map_err(Refused::Source)
+            }
+            Err(fault) => Err(Refused::Secret(fault)),
+        };
         let reads = recorder.into_record();
         let needs = reads.needs();
         rounds += 1;
@@ -63,10 +77,7 @@ pub(crate) async fn run(ctx: &Context, key: &Key, front: &Front) -> Result<(Arc<
                 let message = "the chart's repository cannot be read yet".to_owned();
                 Err(problem("RepositoryUnknown", message, true, reads))
             }
-            Err(err) => {
-                let may_pass = err.is_transient() || err.is_remote();
-                Err(problem(err.reason(), one_line(&err), may_pass, reads))
-            }
+            Err(refused) => Err(refused.problem(reads)),
         };
     }
 }
@@ -108,6 +119,19 @@ async fn pem(field: &str, path: &str) -> Result<Vec<u8>, String> {
 
 fn problem(word: &'static str, message: String, may_pass: bool, reads: Record) -> Problem {
     Problem { word, message, may_pass, reads }
+}
+
+// === impl Refused ===
+
+impl Refused {
+    fn problem(&self, reads: Record) -> Problem {
+        match self {
+            Self::Secret(fault) => problem(fault.reason(), one_line(fault), fault.may_pass(), reads),
+            Self::Source(err) => {
+                problem(err.reason(), one_line(err), err.is_transient() || err.is_remote(), reads)
+            }
+        }
+    }
 }
 
 // === impl Problem ===
