@@ -1,7 +1,7 @@
 //! What plugins cost: calls, beside the same guest in a bare loop over wasmtime in the same run; loading from the
 //! cache for compiled code; memory while nobody calls, and over a million calls; what a hostile plugin costs others.
 //!
-//! `cargo xtask bench --bench plugins` builds the guest that is measured and writes `host/plugin/PLUGINS.md`. By
+//! `cargo xtask bench plugins` builds the guest that is measured and writes `host/plugin/PLUGINS.md`. By
 //! itself, `cargo bench -p pintle-plugin --bench plugins` takes the guest from the folder that `PINTLE_GUESTS` names,
 //! or from where it was built before; without it nothing is written.
 #![allow(
@@ -58,7 +58,7 @@ fn guest() -> Option<Vec<u8>> {
 
 fn document(size: usize, report: &str) -> String {
     format!(
-        "# What plugins cost\n\nWritten by `cargo xtask bench --bench plugins`. A bare loop is the same guest over \
+        "# What plugins cost\n\nWritten by `cargo xtask bench plugins`. A bare loop is the same guest over \
          wasmtime with the same engine settings: the target made into text, a fresh store, the call; no grants, no \
          record of reads, no limits, no slots, no other threads. Both sides take turns in one run on one machine: \
          ratios carry over to other machines, times do not. The guest is `driver-loaded` of `plugins/`, {} KB.\n\n\

@@ -139,17 +139,23 @@ fn look(engine: &Engine, bytes: &[u8], name: impl Fn(&Hash) -> Hash) -> Looked {
     if let Some(code) = engine.shared(&digest) {
         return found(code, Origin::Shared);
     }
-    match engine.cache().map_or(Found::Missing, |cache| cache.read(&digest)) {
-        Found::Missing => Looked::Absent(digest, Origin::Compiled),
-        Found::Changed => Looked::Absent(digest, Origin::CompiledAgain),
-        Found::Code(code) => match code.load(engine.wasm()) {
-            Ok(component) => found(engine.share(Code { digest, component }), Origin::Cached),
-            // Ours, but not for this engine: the key of an entry holds what decides that.
-            Err(error) => {
-                tracing::warn!(target: "plugin", error = %error, "compiled code in the cache does not load");
-                Looked::Absent(digest, Origin::CompiledAgain)
-            }
-        },
+    let Some(cache) = engine.cache() else { return Looked::Absent(digest, Origin::Compiled) };
+    let loaded = match cache.read(&digest) {
+        Found::Missing => return Looked::Absent(digest, Origin::Compiled),
+        Found::Changed => return Looked::Absent(digest, Origin::CompiledAgain),
+        Found::Code(code) => {
+            let loaded = code.load(engine.wasm());
+            cache.give_back(code);
+            loaded
+        }
+    };
+    match loaded {
+        Ok(component) => found(engine.share(Code { digest, component }), Origin::Cached),
+        // Ours, but not for this engine: the key of an entry holds what decides that.
+        Err(error) => {
+            tracing::warn!(target: "plugin", error = %error, "compiled code in the cache does not load");
+            Looked::Absent(digest, Origin::CompiledAgain)
+        }
     }
 }
 

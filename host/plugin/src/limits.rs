@@ -23,6 +23,9 @@ pub const COMPILE_MEMORY: usize = 2 << 30;
 pub const COMPILED: usize = 512 * MIB;
 /// Bytes of all compiled code that is kept on disk.
 pub const CACHE: u64 = 1 << 30;
+/// Bytes of the buffer that entries of the cache are read into, when it is kept for the next one: a plugin of ours has
+/// 400 KB of code, an interpreter may have its own.
+pub const CACHE_BUFFER: usize = MIB;
 /// Components compiled at once: each may use hundreds of megabytes while it lasts.
 pub const COMPILES: usize = 1;
 

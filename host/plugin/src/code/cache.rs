@@ -4,9 +4,12 @@
 
 use std::{
     fmt, fs,
-    io::{self, Write as _},
+    io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::SystemTime,
 };
 
@@ -52,6 +55,8 @@ pub(crate) struct Cache {
     key: CacheKey,
     compatibility: Hash,
     most_bytes: u64,
+    /// What the last entry was read into: to fault in fresh memory for each takes as long as to read it.
+    buffer: Mutex<Vec<u8>>,
 }
 
 /// What an entry is.
@@ -131,16 +136,30 @@ impl Cache {
     /// A cache for engines with these settings. The folder is made when it is first written to.
     pub(crate) fn new(options: &CacheOptions, compatibility: Hash) -> Self {
         let CacheOptions { folder, key } = options;
-        Self { folder: folder.clone(), key: key.clone(), compatibility, most_bytes: limits::CACHE }
+        let (folder, key, buffer) = (folder.clone(), key.clone(), Mutex::default());
+        Self { folder, key, compatibility, most_bytes: limits::CACHE, buffer }
     }
 
     /// The code of a component, if it is there as it was written.
     pub(super) fn read(&self, component: &Hash) -> Found {
-        match self.entry(Kind::Code, component) {
+        let buffer = std::mem::take(&mut *self.buffer());
+        match self.entry(Kind::Code, component, buffer) {
             Ok(Some(entry)) => Found::Code(TrustedCode::of_verified_cache(entry, HEADER)),
             Ok(None) => Found::Missing,
             Err(Changed) => Found::Changed,
         }
+    }
+
+    /// Takes back what an entry was read into, once its code is loaded.
+    pub(super) fn give_back(&self, code: TrustedCode) {
+        let buffer = code.into_buffer();
+        if buffer.capacity() <= limits::CACHE_BUFFER {
+            *self.buffer() = buffer;
+        }
+    }
+
+    fn buffer(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps the code of a component. What cannot be written is only told: the next start compiles again.
@@ -150,7 +169,7 @@ impl Cache {
 
     /// What was said on a first call of this name, if it is there as it was written.
     pub(crate) fn said(&self, name: &Hash) -> Option<String> {
-        let mut entry = self.entry(Kind::Said, name).ok().flatten()?;
+        let mut entry = self.entry(Kind::Said, name, Vec::new()).ok().flatten()?;
         String::from_utf8(entry.split_off(HEADER)).ok()
     }
 
@@ -160,9 +179,9 @@ impl Cache {
     }
 
     /// A whole entry, its header before what is kept; nothing where there is none.
-    fn entry(&self, kind: Kind, of: &Hash) -> Result<Option<Vec<u8>>, Changed> {
+    fn entry(&self, kind: Kind, of: &Hash, buffer: Vec<u8>) -> Result<Option<Vec<u8>>, Changed> {
         let path = self.path(kind, of);
-        let entry = match fs::read(&path) {
+        let entry = match read_whole(&path, buffer) {
             Ok(entry) => entry,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
@@ -256,6 +275,17 @@ fn hex(hash: &Hash) -> String {
 fn unfinished_name() -> String {
     static WRITES: AtomicU64 = AtomicU64::new(0);
     format!(".{}-{}.unfinished", std::process::id(), WRITES.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The bytes of a file, in place of those in the buffer.
+fn read_whole(path: &Path, mut buffer: Vec<u8>) -> io::Result<Vec<u8>> {
+    let file = fs::File::open(path)?;
+    let most = (HEADER + limits::COMPILED) as u64;
+    let size = file.metadata()?.len().min(most);
+    buffer.clear();
+    buffer.reserve_exact(usize::try_from(size).unwrap_or_default().saturating_add(1));
+    file.take(most).read_to_end(&mut buffer)?;
+    Ok(buffer)
 }
 
 fn write_whole(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
