@@ -121,6 +121,20 @@ pub struct HelmRepository {
     /// Whether the server's certificate goes unchecked.
     #[serde(default)]
     pub insecure_skip_tls_verify: bool,
+    /// A Secret of the release's namespace with what is needed to read the repository.
+    #[serde(default, rename = "secretRef", skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<RepositorySecret>,
+}
+
+/// A Secret with `username` and `password`, or `.dockerconfigjson`; and with `ca.crt`, `tls.crt` and `tls.key` where
+/// they are needed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RepositorySecret {
+    /// Its namespace; empty: that of the release. Only a Watch may name another.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
 }
 
 /// A chart that must be ready first.

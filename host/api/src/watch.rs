@@ -8,7 +8,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{special_resource::free_form, status::Condition};
+use crate::{
+    special_resource::{RepositorySecret, free_form},
+    status::Condition,
+};
 
 /// One vendor's kind, and the chart each of its objects becomes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
@@ -168,6 +171,9 @@ impl WatchChart {
 pub struct WatchRepository {
     /// `cm://namespace/name`, `file:///folder`, `http(s)://…`, `oci://…`.
     pub url: String,
+    /// A Secret with what is needed to read the repository.
+    #[serde(default, rename = "secretRef", skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<RepositorySecret>,
 }
 
 /// What happens when live objects differ from what was applied.

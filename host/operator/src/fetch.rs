@@ -1,12 +1,14 @@
 //! Fetch: the chart an owner names, compiled.
 
+mod secret;
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use pintle_api::{
-    ObjectRef, Record, Recorder,
+    Facts, ObjectRef, Record, Recorder,
     special_resource::{HelmChart, HelmRepository},
 };
 use pintle_plan::Trouble;
@@ -40,29 +42,53 @@ pub(crate) struct Problem {
     pub(crate) reads: Record,
 }
 
+/// Who says that there is no chart.
+enum Refused {
+    Secret(secret::Fault),
+    Source(pintle_source::Error),
+}
+
+/// Which chart is wanted, by whom.
+pub(crate) struct Wanted<'a> {
+    pub(crate) chart: &'a HelmChart,
+    /// Who names it.
+    pub(crate) owner: &'a ObjectRef,
+    /// Namespace of the release that the chart is for.
+    pub(crate) namespace: &'a str,
+    /// An administrator names it, who may name Secrets of any namespace.
+    pub(crate) is_of_watch: bool,
+}
+
 /// The chart that a release is of, and what was read for it.
 pub(crate) async fn run(ctx: &Context, key: &Key, front: &Front) -> Result<(Arc<Loaded>, Record), Problem> {
-    chart(ctx, key, &front.release.owner, &front.chart).await
+    let Front { release, chart: named, .. } = front;
+    let (owner, namespace) = (&release.owner, release.namespace.as_str());
+    chart(ctx, key, &Wanted { chart: named, owner, namespace, is_of_watch: front.is_watched() }).await
 }
 
 /// A chart that an owner names, and what was read for it.
 pub(crate) async fn chart(
     ctx: &Context,
     key: &Key,
-    owner: &ObjectRef,
-    chart: &HelmChart,
+    wanted: &Wanted<'_>,
 ) -> Result<(Arc<Loaded>, Record), Problem> {
-    let access = match access(&chart.repository).await {
+    let access = match access(&wanted.chart.repository).await {
         Ok(access) => access,
         Err(message) => return Err(problem("FileUnreadable", message, true, Record::default())),
     };
-    let request = Request { access, ..Request::from(chart) };
+    let request = Request::from(wanted.chart);
     let online = Online { registries: &ctx.plugins.registries, now: Instant::now(), max_age: MAX_AGE };
     let mut rounds = 0;
     loop {
         let recorder = Recorder::new(&*ctx.caches);
-        let _ = pintle_api::Facts::get(&recorder, owner);
-        let fetched = ctx.sources.fetch(&request, &recorder, online).await;
+        let _ = recorder.get(wanted.owner);
+        let fetched = match secret::over(&recorder, wanted, &access) {
+            Ok(access) => {
+                let request = Request { access, ..request.clone() };
+                ctx.sources.fetch(&request, &recorder, online).await.map_err(Refused::Source)
+            }
+            Err(fault) => Err(Refused::Secret(fault)),
+        };
         let reads = recorder.into_record();
         let needs = reads.needs();
         rounds += 1;
@@ -76,10 +102,7 @@ pub(crate) async fn chart(
                 let message = "the chart's repository cannot be read yet".to_owned();
                 Err(problem("RepositoryUnknown", message, true, reads))
             }
-            Err(err) => {
-                let may_pass = err.is_transient() || err.is_remote();
-                Err(problem(err.reason(), one_line(&err), may_pass, reads))
-            }
+            Err(refused) => Err(refused.problem(reads)),
         };
     }
 }
@@ -121,6 +144,19 @@ async fn pem(field: &str, path: &str) -> Result<Vec<u8>, String> {
 
 fn problem(word: &'static str, message: String, may_pass: bool, reads: Record) -> Problem {
     Problem { word, message, may_pass, reads }
+}
+
+// === impl Refused ===
+
+impl Refused {
+    fn problem(&self, reads: Record) -> Problem {
+        match self {
+            Self::Secret(fault) => problem(fault.reason(), one_line(fault), fault.may_pass(), reads),
+            Self::Source(err) => {
+                problem(err.reason(), one_line(err), err.is_transient() || err.is_remote(), reads)
+            }
+        }
+    }
 }
 
 // === impl Problem ===

@@ -124,6 +124,7 @@ impl Front {
             version: watch.chart.version.clone(),
             repository: pintle_api::special_resource::HelmRepository {
                 url: watch.chart.repository.url.clone(),
+                secret_ref: watch.chart.repository.secret_ref.clone(),
                 ..Default::default()
             },
             digest: watch.chart.digest.clone(),

@@ -56,33 +56,38 @@ impl Images {
         }
     }
 
-    /// The credentials in the namespace's Secrets for registries. One that cannot be read is left out: it may be
-    /// for another registry.
     async fn access(&self, namespace: &str) -> Result<Access, String> {
-        let query = Query {
-            api_version: "v1".to_owned(),
-            kind: "Secret".to_owned(),
-            namespace: Some(namespace.to_owned()),
-            label_selector: None,
-        };
         let Some(caches) = self.caches.get().and_then(Weak::upgrade) else {
             return Err("the operator is not connected yet".to_owned());
         };
-        let holder = Holder::Part("images");
-        caches.fetch(&[Read::List(query.clone())], &holder).await;
-        let secrets = caches.list(&query);
-        // What nobody asks for again soon is not watched any longer.
-        caches.release(&holder);
-        match secrets {
-            Answer::Found(secrets) => {
-                let rings = secrets.iter().filter_map(|secret| keyring_in(secret));
-                let keyring = rings.fold(Keyring::default(), Keyring::and);
-                Ok(Access { keyring: keyring.into(), ..Access::default() })
-            }
-            Answer::Denied(why) => Err(why),
-            Answer::Missing | Answer::KindUnknown | Answer::NotYet => {
-                Err(format!("the Secrets of namespace {namespace} are not known yet"))
-            }
+        Ok(Access { keyring: keyring_of(&caches, namespace).await?.into(), ..Access::default() })
+    }
+}
+
+/// The credentials in a namespace's Secrets for registries. One that cannot be read is left out: it may be for another
+/// registry.
+///
+/// # Errors
+/// Why nobody may see them, or does yet.
+pub(crate) async fn keyring_of(caches: &Caches, namespace: &str) -> Result<Keyring, String> {
+    let query = Query {
+        api_version: "v1".to_owned(),
+        kind: "Secret".to_owned(),
+        namespace: Some(namespace.to_owned()),
+        label_selector: None,
+    };
+    let holder = Holder::Part("images");
+    caches.fetch(&[Read::List(query.clone())], &holder).await;
+    let secrets = caches.list(&query);
+    // What nobody asks for again soon is not watched any longer.
+    caches.release(&holder);
+    match secrets {
+        Answer::Found(secrets) => {
+            Ok(secrets.iter().filter_map(|secret| keyring_in(secret)).fold(Keyring::default(), Keyring::and))
+        }
+        Answer::Denied(why) => Err(why),
+        Answer::Missing | Answer::KindUnknown | Answer::NotYet => {
+            Err(format!("the Secrets of namespace {namespace} are not known yet"))
         }
     }
 }

@@ -77,25 +77,38 @@ pub(crate) struct Code {
     pub(crate) component: Component,
 }
 
+/// A component that is ready, and what is known of it.
+pub(crate) struct Loaded {
+    pub(crate) code: Arc<Code>,
+    pub(crate) origin: Origin,
+    /// What it said on a first call, where that was kept.
+    pub(crate) said: Option<String>,
+}
+
 /// Gets a component ready. Components that are at work already are shared; nothing runs on the
-/// caller's thread, and the compiler runs for one component at a time.
+/// caller's thread, and the compiler runs for one component at a time. `name` is what its first call is
+/// kept under.
 ///
 /// # Errors
 /// When it is no component, broken, or takes too long; none of these is mended by a retry.
-pub(crate) async fn load(engine: &Engine, bytes: Arc<[u8]>) -> Result<(Arc<Code>, Origin), CompileError> {
+pub(crate) async fn load(
+    engine: &Engine,
+    bytes: Arc<[u8]>,
+    name: impl Fn(&Hash) -> Hash + Send + 'static,
+) -> Result<Loaded, CompileError> {
     check_header(&bytes)?;
     let looked = {
         let (engine, bytes) = (engine.clone(), Arc::clone(&bytes));
-        on_a_thread("plugin-load", move || look(&engine, &bytes)).await?
+        on_a_thread("plugin-load", move || look(&engine, &bytes, name)).await?
     };
     let (digest, origin) = match looked {
-        Looked::Found(code, origin) => return Ok((code, origin)),
+        Looked::Found(loaded) => return Ok(loaded),
         Looked::Absent(digest, origin) => (digest, origin),
     };
     let turn = engine.compiles().acquire().await.map_err(|_| CompileError::Stopped)?;
     // The same component may have been compiled while this one waited for its turn.
     if let Some(code) = engine.shared(&digest) {
-        return Ok((code, Origin::Shared));
+        return Ok(Loaded { code, origin: Origin::Shared, said: None });
     }
     let compiling = {
         let engine = engine.clone();
@@ -106,34 +119,43 @@ pub(crate) async fn load(engine: &Engine, bytes: Arc<[u8]>) -> Result<(Arc<Code>
         Compiler::Child { .. } => limits::COMPILE_TIME,
     };
     let limited = async move { tokio::time::timeout(limit + limits::COMPILE_GRACE, compiling).await };
-    let compiled = engine.lanes().run(limited).await.map_err(|_| CompileError::Stopped)?;
+    let compiled = engine.lanes().run(limited, false).await.map_err(|_| CompileError::Stopped)?;
     drop(turn);
     let code = compiled.map_err(|_| CompileError::TimedOut)???;
-    Ok((code, origin))
+    Ok(Loaded { code, origin, said: None })
 }
 
 enum Looked {
-    Found(Arc<Code>, Origin),
+    Found(Loaded),
     Absent(Hash, Origin),
 }
 
-fn look(engine: &Engine, bytes: &[u8]) -> Looked {
+fn look(engine: &Engine, bytes: &[u8], name: impl Fn(&Hash) -> Hash) -> Looked {
     let digest: Hash = Sha256::digest(bytes).into();
+    let found = |code, origin| {
+        let said = engine.cache().and_then(|cache| cache.said(&name(&digest)));
+        Looked::Found(Loaded { code, origin, said })
+    };
     if let Some(code) = engine.shared(&digest) {
-        return Looked::Found(code, Origin::Shared);
+        return found(code, Origin::Shared);
     }
-    let found = engine.cache().map_or(Found::Missing, |cache| cache.read(&digest));
-    match found {
-        Found::Missing => Looked::Absent(digest, Origin::Compiled),
-        Found::Changed => Looked::Absent(digest, Origin::CompiledAgain),
-        Found::Code(code) => match code.load(engine.wasm()) {
-            Ok(component) => Looked::Found(engine.share(Code { digest, component }), Origin::Cached),
-            // Ours, but not for this engine: the key of an entry holds what decides that.
-            Err(error) => {
-                tracing::warn!(target: "plugin", error = %error, "compiled code in the cache does not load");
-                Looked::Absent(digest, Origin::CompiledAgain)
-            }
-        },
+    let Some(cache) = engine.cache() else { return Looked::Absent(digest, Origin::Compiled) };
+    let loaded = match cache.read(&digest) {
+        Found::Missing => return Looked::Absent(digest, Origin::Compiled),
+        Found::Changed => return Looked::Absent(digest, Origin::CompiledAgain),
+        Found::Code(code) => {
+            let loaded = code.load(engine.wasm());
+            cache.give_back(code);
+            loaded
+        }
+    };
+    match loaded {
+        Ok(component) => found(engine.share(Code { digest, component }), Origin::Cached),
+        // Ours, but not for this engine: the key of an entry holds what decides that.
+        Err(error) => {
+            tracing::warn!(target: "plugin", error = %error, "compiled code in the cache does not load");
+            Looked::Absent(digest, Origin::CompiledAgain)
+        }
     }
 }
 
@@ -151,6 +173,21 @@ fn compile(engine: &Engine, digest: Hash, bytes: &[u8]) -> Result<Arc<Code>, Com
     }
     let component = code.load(engine.wasm()).map_err(CompileError::Invalid)?;
     Ok(engine.share(Code { digest, component }))
+}
+
+/// Keeps what a component said on its first call, on a thread that nobody waits for.
+pub(crate) fn keep_said(engine: &Engine, name: Hash, text: String) {
+    if engine.cache().is_none() {
+        return;
+    }
+    let engine = engine.clone();
+    let work = move || {
+        if let Some(cache) = engine.cache() {
+            cache.keep_said(&name, &text);
+        }
+    };
+    // Without a thread it is asked again at the next start.
+    drop(thread::Builder::new().name("plugin-keep".to_owned()).spawn(work));
 }
 
 async fn on_a_thread<T: Send + 'static>(

@@ -1,6 +1,7 @@
 //! The engine: compiler, memory pool, clock and threads of all plugins, apart from everything else.
 
 mod lanes;
+mod pace;
 mod ticker;
 
 use std::{
@@ -13,19 +14,22 @@ use std::{
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use wasmtime::{
-    Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, WasmBacktraceDetails,
+    Config, Enabled, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, WasmBacktraceDetails,
     component::Linker,
 };
 
 use crate::{
     ability,
     code::{Cache, CacheOptions, Code, Compiler, compatibility},
+    input::Texts,
     limits,
     memo::{Hash, Memo},
     slots::Slots,
     state::State,
 };
 use lanes::Lanes;
+pub(crate) use lanes::Lost;
+pub(crate) use pace::Pace;
 use ticker::Ticker;
 
 /// Runs plugins. Cheap to clone; the last clone that goes stops its threads.
@@ -44,6 +48,7 @@ struct Parts {
     cache: OnceLock<Cache>,
     schemas: Option<Arc<dyn SchemaCheck>>,
     memo: Memo,
+    texts: Texts,
     /// Components at work, by the SHA-256 of their bytes.
     codes: Mutex<HashMap<Hash, Weak<Code>>>,
 }
@@ -157,6 +162,7 @@ impl Engine {
             compiler: options.compiler.clone(),
             schemas: options.schemas.clone(),
             memo: Memo::new(options.memo),
+            texts: Texts::default(),
             codes: Mutex::default(),
             ticker: Ticker::new(&wasm).map_err(EngineError::Threads)?,
             lanes: Lanes::new(workers).map_err(EngineError::Threads)?,
@@ -223,6 +229,10 @@ impl Engine {
 
     pub(crate) fn memo(&self) -> &Memo {
         &self.0.memo
+    }
+
+    pub(crate) fn texts(&self) -> &Texts {
+        &self.0.texts
     }
 
     /// What a schema refuses; nothing where nobody can tell.
@@ -325,8 +335,10 @@ fn pooling(calls: usize) -> Config {
         .max_memory_size(limits::MEMORY_MAX)
         .table_elements(limits::TABLE_ELEMENTS)
         .max_unused_warm_slots(calls.min(8))
-        .linear_memory_keep_resident(0)
-        .table_keep_resident(0)
+        .linear_memory_keep_resident(limits::MEMORY_WARM)
+        .table_keep_resident(limits::TABLE_WARM)
+        // Clears the pages that a call wrote to, and no others.
+        .pagemap_scan(Enabled::Auto)
         .async_stack_keep_resident(0)
         .decommit_batch_size(1);
     let mut config = base();

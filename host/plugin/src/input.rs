@@ -1,5 +1,9 @@
 //! Objects as a guest sees them: without what changes on each write, without the values of Secrets.
 
+mod texts;
+
+use std::sync::Arc;
+
 use pintle_api::{Blocker, Object, Read};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -10,8 +14,11 @@ use crate::{
     call::{Keyed, Ownership, Report, Save},
     grants::{Scope, is_secret},
     mask::{self, FieldPath, Mask, Masked},
+    memo::Hash,
     seal::Seal,
 };
+
+pub(crate) use texts::{Text, Texts};
 
 /// What kubectl keeps of the last manifest: it repeats the object, Secrets included.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -42,6 +49,25 @@ pub(crate) fn shown_text(object: &Object, mask: &Mask, scope: &Scope) -> serde_j
         return Ok((serde_json::to_string(&shown)?, is_clear));
     }
     Ok((serde_json::to_string(&Shown(object, mask))?, false))
+}
+
+/// What [`shown_text`] gives, made once for as long as the object is the same one; Secrets are never kept. The mark
+/// stands for the mask.
+pub(crate) fn kept_text(
+    (texts, mark): (&Texts, &Hash),
+    object: &Arc<Object>,
+    mask: &Mask,
+    scope: &Scope,
+) -> serde_json::Result<(Text, bool)> {
+    if is_secret(object.api_version(), object.kind()) {
+        return shown_text(object, mask, scope).map(|(text, is_clear)| (Text::new(text), is_clear));
+    }
+    if let Some(known) = texts.find(object, mark) {
+        return Ok((known, false));
+    }
+    let text = Text::new(shown_text(object, mask, scope)?.0);
+    texts.keep(object, mark, &text);
+    Ok((text, false))
 }
 
 /// An object, no Secret, that is written as [`shown`] shows it.

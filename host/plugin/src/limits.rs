@@ -23,6 +23,9 @@ pub const COMPILE_MEMORY: usize = 2 << 30;
 pub const COMPILED: usize = 512 * MIB;
 /// Bytes of all compiled code that is kept on disk.
 pub const CACHE: u64 = 1 << 30;
+/// Bytes of the buffer that entries of the cache are read into, when it is kept for the next one: a plugin of ours has
+/// 400 KB of code, an interpreter may have its own.
+pub const CACHE_BUFFER: usize = MIB;
 /// Components compiled at once: each may use hundreds of megabytes while it lasts.
 pub const COMPILES: usize = 1;
 
@@ -36,6 +39,10 @@ pub const DESCRIBE_TIME: Duration = Duration::from_secs(5);
 pub const TICK: Duration = Duration::from_millis(1);
 /// Interruptions after which a call goes on in the slow lane.
 pub const FAST_TICKS: u32 = 2;
+/// A call that takes no longer is quick: half a tick. A check of 10 KB takes a tenth of a tick.
+pub const QUICK: Duration = Duration::from_micros(500);
+/// Quick calls in a row after which a plugin is taken for quick.
+pub const QUICK_IN_A_ROW: u32 = 8;
 
 /// Linear memory of one call, all memories together, in bytes, where the Plugin says nothing.
 pub const MEMORY: usize = 64 * MIB;
@@ -43,6 +50,11 @@ pub const MEMORY: usize = 64 * MIB;
 pub const MEMORY_MAX: usize = 256 * MIB;
 /// Elements of all tables of one call. JavaScript guests need 7,701.
 pub const TABLE_ELEMENTS: usize = 10_000;
+/// Bytes of a memory that stay with its slot in the pool after a call, so that the next one does not fault them in
+/// again: a plugin of ours touches 100 KB, and a page that is faulted in takes longer than one that is cleared.
+pub const MEMORY_WARM: usize = MIB;
+/// The same of a table: 2,048 elements.
+pub const TABLE_WARM: usize = 16 * KIB;
 /// Stack of a guest, in bytes. Recursion without end traps in 0.4 ms.
 pub const STACK: usize = 512 * KIB;
 /// Stack of a call's fiber, in bytes: the guest's and that of the host functions on top of it.
@@ -127,6 +139,8 @@ pub const ARGS_REMEMBERED: usize = 256;
 /// Bytes of answers that are kept to be given again, of all plugins together, where the host says
 /// nothing.
 pub const MEMO: usize = 8 * MIB;
+/// Bytes of targets that are kept as text while their objects stay as they are, of all plugins together.
+pub const TEXTS: usize = MIB;
 /// Extra watches of one answer.
 pub const WATCHES: usize = 64;
 /// Bytes of what a plugin may keep.

@@ -23,6 +23,7 @@ use crate::{
         run::{Function, Job},
     },
     code::{self, Code, Origin},
+    engine::Pace,
     grants::{Granted, Scope},
     limits::{self, CallLimits},
     mask::Mask,
@@ -31,6 +32,7 @@ use crate::{
     slots::Slots,
     state::{Memory, State},
 };
+use describe::First;
 pub use error::LoadError;
 pub use exports::Export;
 pub(crate) use exports::Exports;
@@ -76,6 +78,7 @@ struct Parts {
     limits: CallLimits,
     calls: Slots,
     accepted_args: AcceptedArgs,
+    pace: Pace,
     quota: Arc<Quota>,
 }
 
@@ -94,9 +97,15 @@ impl Plugin {
     pub async fn load(engine: &Engine, artifact: Artifact, spec: &PluginSpec) -> Result<Self, LoadError> {
         let Artifact { name, digest, bytes } = artifact;
         let noted = noted::in_section(&bytes).map(<[u8]>::to_vec);
-        let (code, origin) = code::load(engine, bytes).await?;
+        let config = config_text(spec);
+        let first = {
+            let (spec, config) = (spec.clone(), config.clone());
+            move |component: &Hash| describe::name(component, &spec, &config)
+        };
+        let code::Loaded { code, origin, said } = code::load(engine, bytes, first.clone()).await?;
+        let first = said.map_or_else(|| First::New(first(&code.digest)), First::Said);
         let (engine, name, quota) = (engine.clone(), name.into(), Arc::default());
-        let known = Known { engine, name, digest, code, origin, quota };
+        let known = Known { engine, name, digest, code, origin, quota, first };
         let plugin = known.bind(spec).await?;
         if let Some(noted) = noted {
             noted::check("the component", &noted, plugin.manifest())?;
@@ -126,6 +135,7 @@ impl Plugin {
             code: Arc::clone(&parts.code),
             origin: Origin::Shared,
             quota: Arc::clone(&parts.quota),
+            first: First::Passing,
         };
         known.bind(spec).await
     }
@@ -241,6 +251,10 @@ impl Plugin {
         &self.0.binding
     }
 
+    pub(crate) fn pace(&self) -> &Pace {
+        &self.0.pace
+    }
+
     pub(crate) fn accepted_args(&self) -> &AcceptedArgs {
         &self.0.accepted_args
     }
@@ -309,6 +323,11 @@ impl fmt::Debug for Plugin {
             .field("imports", imports)
             .finish_non_exhaustive()
     }
+}
+
+/// `spec.config` as a plugin is given it.
+fn config_text(spec: &PluginSpec) -> String {
+    serde_json::Value::Object(spec.config.clone()).to_string()
 }
 
 // === impl AcceptedArgs ===

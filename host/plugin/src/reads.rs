@@ -6,7 +6,10 @@ use pintle_api::{
     Answer, Facts, LogTail, Object, ObjectRef, Query, Read, Record, Recorder, plugin::Identity,
 };
 
-use crate::{call::failure::CallFailure, limits};
+use crate::{
+    ability::kube_read::Listed, bindings::pintle::plugin::types::ObjectQuery, call::failure::CallFailure,
+    limits,
+};
 
 /// The reads of one call. The same read has the same answer for as long as the call lasts.
 pub(crate) struct Reads {
@@ -17,6 +20,8 @@ pub(crate) struct Reads {
     images: u32,
     bytes: usize,
     unavailable: bool,
+    /// What the last query found that has more pages.
+    listed: Option<Listed>,
 }
 
 impl Reads {
@@ -29,7 +34,23 @@ impl Reads {
             images: 0,
             bytes: 0,
             unavailable: false,
+            listed: None,
         }
+    }
+
+    /// What a query found on its pages before; nothing where this is another one, or its first page.
+    pub(crate) fn take_listed(
+        &mut self,
+        query: &ObjectQuery,
+        fields: &[String],
+        is_later_page: bool,
+    ) -> Option<Listed> {
+        self.listed.take().filter(|listed| is_later_page && listed.is_of(query, fields))
+    }
+
+    /// Keeps what a query found for its next page: the same read has the same answer while the call lasts.
+    pub(crate) fn keep_listed(&mut self, listed: Listed) {
+        self.listed = Some(listed);
     }
 
     /// Counts one read of an object or a page.

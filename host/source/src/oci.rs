@@ -31,6 +31,8 @@ pub(crate) struct Registry {
 /// One chart of a registry.
 pub(crate) struct Chart<'a> {
     reference: Reference,
+    /// The same chart elsewhere, where it is looked for first.
+    mirrors: Vec<Reference>,
     place: String,
     access: &'a Access,
     online: &'a Online<'a>,
@@ -54,7 +56,8 @@ impl<'a> Chart<'a> {
             |problem: String| RemoteError::Url { url: crate::repository::without_user(url), problem };
         let reference = parse_reference(url).map_err(|error| broken(error.to_string()))?;
         let place = format!("oci://{}/{}", reference.registry(), reference.repository());
-        Ok(Self { reference, place, access, online })
+        let mirrors = online.registries.transport().mirrors(&reference);
+        Ok(Self { reference, mirrors, place, access, online })
     }
 
     /// What a version means, as Helm reads it: an exact one is a tag, with `_` for `+`; of a range the newest
@@ -78,7 +81,7 @@ impl<'a> Chart<'a> {
             return Ok(tag.to_owned());
         }
         let question = self.question(&self.place);
-        let ask = async |_: Option<&_>| Ok(Fresh::New(self.session()?.tags().await?, None));
+        let ask = async |_: Option<&_>| Ok(Fresh::New(self.tags().await?, None));
         let tags = known.tags.get(question, ask).await.map_err(|error| self.missing(version, error))?;
         newest(&tags, version, self.reference.repository(), &self.place)
     }
@@ -91,8 +94,7 @@ impl<'a> Chart<'a> {
         let what = format!("{} {resolved}", self.place);
         let question = self.question(&what);
         let ask = async |_: Option<&_>| {
-            let (manifest, _) = self.session()?.manifest(resolved).await?;
-            Ok(Fresh::New(self.content(&manifest, resolved)?, None))
+            Ok(Fresh::New(self.content(&self.manifest(resolved).await?, resolved)?, None))
         };
         let found = known.layers.get(question, ask).await;
         found.map_err(|error| self.missing(resolved, error))
@@ -103,7 +105,45 @@ impl<'a> Chart<'a> {
     /// # Errors
     /// When they cannot be had, or are others than its digest says.
     pub(crate) async fn archive(&self, layer: &Descriptor) -> Result<Vec<u8>, Error> {
+        for mut mirror in self.mirrors() {
+            match mirror.blob(layer, MAX_PACKED).await {
+                Ok(bytes) => return Ok(bytes),
+                Err(error) => self.pass_over(&mirror, &error),
+            }
+        }
         Ok(self.session()?.blob(layer, MAX_PACKED).await?)
+    }
+
+    async fn tags(&self) -> Result<Vec<String>, RemoteError> {
+        for mut mirror in self.mirrors() {
+            match mirror.tags().await {
+                Ok(tags) => return Ok(tags),
+                Err(error) => self.pass_over(&mirror, &error),
+            }
+        }
+        self.session()?.tags().await
+    }
+
+    async fn manifest(&self, resolved: &str) -> Result<Manifest, RemoteError> {
+        for mut mirror in self.mirrors() {
+            match mirror.manifest(resolved).await {
+                Ok((manifest, _)) => return Ok(manifest),
+                Err(error) => self.pass_over(&mirror, &error),
+            }
+        }
+        Ok(self.session()?.manifest(resolved).await?.0)
+    }
+
+    /// Sessions with the mirrors, in order. What is given for the registry itself, its credentials and its
+    /// certificates, is not for others.
+    fn mirrors(&self) -> Vec<Session<'_>> {
+        let access = Access { keyring: Arc::clone(&self.access.keyring), ..Access::default() };
+        let transport = self.online.registries.transport();
+        self.mirrors.iter().filter_map(|mirror| Session::new(transport, &access, mirror).ok()).collect()
+    }
+
+    fn pass_over(&self, mirror: &Session<'_>, error: &RemoteError) {
+        tracing::warn!(chart = self.place, mirror = mirror.registry(), %error, "a mirror does not give the chart");
     }
 
     /// `oci://registry/path/name:version`.
@@ -121,6 +161,7 @@ impl<'a> Chart<'a> {
         Question { what, access: self.access, now: self.online.now, max_age: self.online.max_age }
     }
 
+    /// A session with the registry itself: what it says is what counts.
     fn session(&self) -> Result<Session<'_>, RemoteError> {
         Session::new(self.online.registries.transport(), self.access, &self.reference)
     }

@@ -116,6 +116,11 @@ impl<'a> Session<'a> {
         Ok(Self { transport, tls, base, registry, repository, untried, current, authorization: None })
     }
 
+    /// The `host:port` that is asked.
+    pub(crate) fn registry(&self) -> &str {
+        &self.registry
+    }
+
     /// The manifest of a reference, and its digest.
     pub(crate) async fn manifest(&mut self, of: &str) -> Result<(Manifest, String), RemoteError> {
         let (bytes, digest) = self.manifest_bytes(of).await?;

@@ -10,7 +10,8 @@ use serde::Deserialize;
 /// How one registry is spoken to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Where its plugins are looked for first, in order: `host[:port][/path]`, its repositories below the path.
+    /// Where its plugins and charts are looked for first, in order: `host[:port][/path]`, its repositories below the
+    /// path.
     pub mirrors: Vec<String>,
     /// Certificates of authorities as PEM, besides those of this machine; empty: none.
     pub authorities: Vec<u8>,

@@ -10,6 +10,10 @@
 
 #[path = "fetch/hostile.rs"]
 mod hostile;
+#[path = "fetch/mirrored.rs"]
+mod mirrored;
+#[path = "fetch/proxy.rs"]
+mod proxy;
 #[path = "fetch/registry.rs"]
 mod registry;
 #[path = "fetch/repository.rs"]

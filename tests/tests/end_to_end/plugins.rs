@@ -24,7 +24,10 @@ use pintle_tests::{Stage, stage};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
 use serde_json::{Value, json};
 
-use crate::bad_input::{chart::Chart, chart::fixture, encode};
+use crate::{
+    bad_input::{chart::Chart, chart::fixture, encode},
+    scenarios::script,
+};
 
 /// The first text of the guests' manifest, and what it asks for in a later version.
 const MANIFEST: &str = r#";; manifest: {"manifest":"pintle.dev/manifest/v1","name":"guest","version":"#;
@@ -442,5 +445,78 @@ async fn the_cache_outlives_the_operator_and_the_registry() {
         "what was compiled was compiled again"
     );
     stage.delete("SpecialResource", "plugin-cache-later").await.unwrap();
+    end(stage).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_that_a_chart_names_is_pulled_with_the_secrets_of_its_releases_namespace() {
+    let mut stage = stage_of("component-secret").await;
+    let registry = Registry::start();
+    let image = registry.push("vendor/named", asking("1.0.6", &json!({}))).await;
+    let host = format!("127.0.0.1:{}", registry.port);
+    let (reference, _) = image.trim_start_matches("oci://").split_once('@').unwrap();
+    let policy = json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "PluginPolicy",
+        "metadata": {"name": stage.name}, "spec": {"match": {"images": [reference], "unsigned": true}}});
+    stage.apply(policy).await.unwrap();
+    let settings = Settings { authorities: registry.authority.clone().into_bytes(), ..Settings::default() };
+    let registries = BTreeMap::from([(host.clone(), settings)]);
+    stage.start_operator_with(Options { registries, ..stage.options(stage.reach()) });
+    stage.apply(Chart::steps().repository().config_map(&stage.name)).await.unwrap();
+    let mut named = owner(&stage, &stage.name);
+    named["spec"]["set"]["wait"] = json!(image);
+    stage.apply(named).await.unwrap();
+    waits_for(&stage, "Unauthorized", "in namespace component-secret").await;
+    let config = json!({"auths": {host: {"username": "ann", "password": "hunter2"}}}).to_string();
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",
+        "metadata": {"name": "pull", "namespace": stage.name},
+        "data": {".dockerconfigjson": BASE64_STANDARD.encode(config)}});
+    stage.apply(secret).await.unwrap();
+    stage.wait_until_ready().await.unwrap();
+    stage.stop_operator().await.unwrap();
+    let policies: kube::Api<pintle_api::PluginPolicy> = kube::Api::all(stage.client.clone());
+    policies.delete(&stage.name, &kube::api::DeleteParams::default()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_is_held_by_a_hook_whose_registry_is_gone() {
+    let mut stage = stage_of("cached-deletion").await;
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::start();
+    let component = tokio::task::spawn_blocking(|| stage::component("scripted-hook")).await.unwrap().unwrap();
+    let image = registry.push("vendor/hook", component).await;
+    let host = format!("127.0.0.1:{}", registry.port);
+    let config = json!({"auths": {host.clone(): {"username": "ann", "password": "hunter2"}}}).to_string();
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pull", "namespace": stage.name},
+        "data": {".dockerconfigjson": BASE64_STANDARD.encode(config)}});
+    stage.apply(secret).await.unwrap();
+    let settings = Settings { authorities: registry.authority.clone().into_bytes(), ..Settings::default() };
+    let registries = BTreeMap::from([(host, settings)]);
+    let options = |stage: &Stage| Options {
+        registries: registries.clone(),
+        plugin_cache: Some(folder.path().to_owned()),
+        ..stage.options(stage.reach())
+    };
+    let read = json!([{"apiGroups": [""], "kinds": ["ConfigMap"], "namespaces": ["$release"]}]);
+    let pull = json!([{"namespace": stage.name, "name": "pull"}]);
+    plugin(&stage, &image, json!({"pullSecrets": pull, "grants": {"read": read}})).await;
+    stage.start_operator_with(options(&stage));
+    stage.apply(Chart::steps().repository().config_map(&stage.name)).await.unwrap();
+    let mut hooked = owner(&stage, &stage.name);
+    hooked["spec"]["set"] = json!({});
+    hooked["spec"]["plugins"] = json!({"hooks": [stage.name]});
+    stage.apply(hooked).await.unwrap();
+    stage.wait_until_ready().await.unwrap();
+    stage.stop_operator().await.unwrap();
+
+    drop(registry);
+    let held = json!({"does": "hold", "reason": "Held", "message": "not before the backup is done"});
+    script(&stage, &[("delete-pre", held)]).await;
+    let owners: kube::Api<SpecialResource> = kube::Api::all(stage.client.clone());
+    owners.delete(&stage.name, &kube::api::DeleteParams::default()).await.unwrap();
+    stage.start_operator_with(options(&stage));
+    waits_for(&stage, "Held", "not before the backup is done").await;
+    script(&stage, &[]).await;
+    let is_gone = async |stage: &Stage| Ok(stage.find("SpecialResource", &stage.name).await?.is_none());
+    stage.eventually("the owner is gone", is_gone).await.unwrap();
     end(stage).await;
 }

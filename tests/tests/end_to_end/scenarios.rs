@@ -17,5 +17,7 @@ mod readiness;
 mod rendered;
 #[path = "scenarios/values.rs"]
 mod values;
+#[path = "scenarios/vendors.rs"]
+mod vendors;
 
 pub(crate) use around::script;

@@ -24,11 +24,16 @@ mod guest;
 #[allow(dead_code, unreachable_pub, reason = "a library's file, of which a part is used here")]
 mod helm;
 
+/// Names a bench.
+const BENCH: &str = "--bench";
+
 const USAGE: &str = "\
 usage: cargo xtask COMMAND [ARGUMENTS]
 
   test [ARGUMENTS]   build control plane and guests, then `cargo test --workspace ARGUMENTS`
-  bench [ARGUMENTS]  build control plane and guests, then `cargo bench --workspace ARGUMENTS`
+  bench [NAME] [ARGUMENTS]
+                     build control plane and guests, then `cargo bench --workspace ARGUMENTS`, of the benches with
+                     that name where one is named
   guests             build the guests of plugins/
   kube               build the control plane, or say where it is";
 
@@ -41,7 +46,7 @@ fn main() -> ExitCode {
     let mut phases = Phases::default();
     let done = match command {
         "test" => with_all_built(&mut phases, rest, "test"),
-        "bench" => with_all_built(&mut phases, rest, "bench"),
+        "bench" => with_all_built(&mut phases, &named_bench(rest), "bench"),
         "guests" => phases.time("guests", build_guests),
         "kube" => phases.time("control plane", || build_kube().map(|folder| println!("{folder}"))),
         _ => {
@@ -85,7 +90,10 @@ impl Failure {
 fn with_all_built(phases: &mut Phases, rest: &[String], what: &str) -> Result<(), Failure> {
     // One after the other, so that they take no more than one core from the compiler.
     let kube = thread::spawn(|| build_kube().map(|folder| (folder, build_helm())));
-    let building = phases.time("compile", || cargo(&[what, "--workspace", "--no-run"], &[]));
+    // What is named alone is built alone.
+    let named = rest.iter().map(String::as_str).take(if is_named_bench(rest) { 2 } else { 0 });
+    let build: Vec<&str> = [what, "--workspace", "--no-run"].into_iter().chain(named).collect();
+    let building = phases.time("compile", || cargo(&build, &[]));
     let guests = building.and_then(|()| phases.time("guests", build_guests));
     let folder = phases.time("control plane (rest of its build)", || joined(kube));
     guests?;
@@ -96,6 +104,17 @@ fn with_all_built(phases: &mut Phases, rest: &[String], what: &str) -> Result<()
         let command = [&[what, "--workspace", "--no-fail-fast"], arguments.as_slice()].concat();
         cargo_with_summary(&command, &variables)
     })
+}
+
+/// `plugins …` as `--bench plugins …`.
+fn named_bench(rest: &[String]) -> Vec<String> {
+    let is_name = rest.first().is_some_and(|first| !first.starts_with('-'));
+    let flag = is_name.then(|| BENCH.to_owned());
+    flag.into_iter().chain(rest.iter().cloned()).collect()
+}
+
+fn is_named_bench(rest: &[String]) -> bool {
+    rest.len() > 1 && rest.first().is_some_and(|first| first == BENCH)
 }
 
 fn joined<T>(kube: JoinHandle<Result<T, Failure>>) -> Result<T, Failure> {

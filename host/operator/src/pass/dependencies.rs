@@ -19,7 +19,7 @@ use super::settle::was_ready;
 use crate::{
     context::{Context, Key},
     error_text::one_line,
-    fetch::{self, Problem},
+    fetch::{self, Problem, Wanted},
     front::{Front, FrontKind},
 };
 
@@ -64,7 +64,9 @@ pub(super) async fn settle(
             Stand::Waiting(blocker) => Verdict::pending(blocker),
             Stand::Wrong(blocker) => Verdict::fatal(blocker),
             Stand::Missing => {
-                let fetched = fetch::chart(ctx, key, &parent.reference(), &dependency.chart).await;
+                let (chart, owner) = (&dependency.chart, &front.release.owner);
+                let wanted = Wanted { chart, owner, namespace: &chart.name, is_of_watch: false };
+                let fetched = fetch::chart(ctx, key, &wanted).await;
                 let (chart, seen) = fetched.map_err(|problem| problem.after(&reads))?;
                 reads.extend(seen);
                 let Some(child) = child(parent, dependency, &chart.chart) else { continue };

@@ -1,6 +1,6 @@
 //! Components that charts name themselves, `oci://…@sha256:…`: only as far as a PluginPolicy lets them (D60).
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use pintle_api::{Facts, PluginPolicy, Query, Record, plugin::PluginSpec, plugin_policy::Signer};
 use pintle_plan::fnv1a;
@@ -10,9 +10,9 @@ use pintle_plugin::{
 };
 use pintle_source::{
     Access,
-    artifact::{Parts, registry_of},
+    artifact::{Parts, PullError, registry_of},
     bundle::Bundle,
-    keyring::DockerConfig,
+    keyring::{DockerConfig, Keyring},
     signature::{self, IdentityPattern, PublicKey, TrustRoot, Wanted},
 };
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ use super::{Loaded, Unready};
 use crate::{
     context::{Context, Key},
     error_text::one_line,
+    images::keyring_of,
 };
 
 /// What such a reference begins with.
@@ -70,7 +71,7 @@ pub(crate) async fn reconcile(ctx: &Context, reference: &str) -> Option<Duration
     }) {
         return None;
     }
-    let plugin = load(ctx, reference, &policies).await;
+    let plugin = load(ctx, reference, &policies, &callers).await;
     let unready = plugin.as_ref().err().cloned();
     ctx.plugins.keep(reference, Loaded { generation: mark, plugin });
     callers.into_iter().for_each(|caller| ctx.queue.wake(caller));
@@ -105,7 +106,12 @@ fn mark(policies: &[PluginPolicy]) -> i64 {
     i64::from_ne_bytes(fnv1a(specs.collect::<Vec<_>>().join("\n").as_bytes()).to_ne_bytes())
 }
 
-async fn load(ctx: &Context, reference: &str, policies: &[PluginPolicy]) -> Result<Plugin, Unready> {
+async fn load(
+    ctx: &Context,
+    reference: &str,
+    policies: &[PluginPolicy],
+    callers: &[Key],
+) -> Result<Plugin, Unready> {
     // Who could not let it in whatever it is, is told so before a registry is asked.
     let unknown =
         Candidate { reference: reference.to_owned(), digest: digest_in(reference), ..Candidate::default() };
@@ -115,9 +121,10 @@ async fn load(ctx: &Context, reference: &str, policies: &[PluginPolicy]) -> Resu
     {
         return Err(refused(refusal.to_string()));
     }
-    let access = access(ctx, reference).await?;
+    let namespaces = namespaces(ctx, callers).await;
+    let access = access(ctx, reference, &namespaces).await?;
     let pulled = ctx.plugins.registries.pull_plugin(reference, &access, Parts::WithSignatures).await;
-    let bundle = pulled.map_err(|err| Unready::from_pull(&err))?;
+    let bundle = pulled.map_err(|err| not_pulled(&err, &namespaces))?;
     let (signers, doubt) = signers(ctx, &bundle, policies);
     let candidate = Candidate { digest: bundle.digest(), signers, version: version(&bundle), ..unknown };
     let Admitted { grants, limits, policy } = admit(policies, &candidate).map_err(|refusal| {
@@ -171,13 +178,49 @@ fn signers(ctx: &Context, bundle: &Bundle, policies: &[PluginPolicy]) -> (Vec<Si
     }
 }
 
-/// As whom the registry is asked: the operator itself. A chart brings no credentials.
-async fn access(ctx: &Context, reference: &str) -> Result<Access, Unready> {
-    let Some(path) = &ctx.options.registry_config else { return Ok(Access::default()) };
-    let broken = |message| Unready { reason: "PullConfigInvalid".to_owned(), message, may_pass: true };
-    let config = DockerConfig::read(path).map_err(|err| broken(one_line(&err)))?;
-    let registry = registry_of(reference).map_err(|err| Unready::from_pull(&err))?;
-    Ok(Access { keyring: config.keyring(&registry).await.into(), ..Access::default() })
+/// The namespaces of the releases that name the component.
+async fn namespaces(ctx: &Context, callers: &[Key]) -> BTreeSet<String> {
+    let mut namespaces = BTreeSet::new();
+    for key in callers {
+        let Key::Owner(target) = key else { continue };
+        let (owner, _) = ctx.know(key, |facts| facts.get(target)).await;
+        let front = owner.found().and_then(|owner| ctx.front_of(&owner)?.ok());
+        namespaces.extend(front.map(|front| front.release.namespace));
+    }
+    namespaces
+}
+
+/// As whom the registry is asked: with the Secrets for registries in the namespaces of the releases, then as the
+/// operator itself. A chart brings no credentials. A component that is there is there for every release that names
+/// its digest, whoever's credentials it was pulled with.
+async fn access(ctx: &Context, reference: &str, namespaces: &BTreeSet<String>) -> Result<Access, Unready> {
+    let mut keyring = Keyring::default();
+    for namespace in namespaces {
+        match keyring_of(&ctx.caches, namespace).await {
+            Ok(found) => keyring = keyring.and(found),
+            Err(why) => tracing::warn!(namespace, why, "credentials for registries cannot be read"),
+        }
+    }
+    if let Some(path) = &ctx.options.registry_config {
+        let broken = |message| Unready { reason: "PullConfigInvalid".to_owned(), message, may_pass: true };
+        let config = DockerConfig::read(path).map_err(|err| broken(one_line(&err)))?;
+        let registry = registry_of(reference).map_err(|err| Unready::from_pull(&err))?;
+        keyring = keyring.and(config.keyring(&registry).await);
+    }
+    Ok(Access { keyring: keyring.into(), ..Access::default() })
+}
+
+/// A chart has no `spec.pullSecrets`: its credentials are those of its namespace.
+fn not_pulled(err: &PullError, namespaces: &BTreeSet<String>) -> Unready {
+    let unready = Unready::from_pull(err);
+    let PullError::Unauthorized { registry, image, .. } = err else { return unready };
+    let namespaces: Vec<_> = namespaces.iter().map(String::as_str).collect();
+    let message = format!(
+        "registry {registry} refuses to show `{image}`; make a Secret that may pull it with `kubectl create secret \
+         docker-registry` in namespace {}",
+        namespaces.join(" or ")
+    );
+    Unready { message, ..unready }
 }
 
 /// Version in the manifest that was signed with the image.

@@ -114,7 +114,11 @@ fn spec_of(entry: Entry) -> Result<WatchSpec, String> {
         group: entry.group,
         version: entry.version,
         kind: entry.kind,
-        chart: WatchChart { name, repository: WatchRepository { url }, ..WatchChart::default() },
+        chart: WatchChart {
+            name,
+            repository: WatchRepository { url, secret_ref: None },
+            ..WatchChart::default()
+        },
         override_values,
         value_mapper: None,
         reconciler: None,

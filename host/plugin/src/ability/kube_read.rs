@@ -1,6 +1,6 @@
 //! `kube-read`: objects, within the grants, answered from facts and recorded.
 
-use std::{collections::BTreeMap, sync::Arc};
+mod listed;
 
 use pintle_api::{Answer, Object, ObjectRef, Query, plugin::Identity};
 use wasmtime::component::{HasData, Linker};
@@ -19,6 +19,8 @@ use crate::{
     selector::Selector,
     state::State,
 };
+use listed::Gathered;
+pub(crate) use listed::Listed;
 
 /// What a call of this ability works on.
 pub(crate) struct KubeRead<'a> {
@@ -116,19 +118,22 @@ impl KubeRead<'_> {
     fn read_page(
         &mut self,
         query: ObjectQuery,
-        fields: &[String],
+        asked: &[String],
         max_items: u32,
         token: Option<&str>,
     ) -> Result<Page, ReadError> {
-        let fields = paths(fields)?;
+        let fields = paths(asked)?;
         let skip = token.map(str::parse::<usize>).transpose();
         let skip =
             skip.map_err(|_| ReadError::Denied("the token is not one of this call".into()))?.unwrap_or(0);
-        let objects = self.find_all(query, &fields)?;
+        let listed = match self.reads.take_listed(&query, asked, token.is_some()) {
+            Some(listed) => listed,
+            None => Listed::new(&query, asked, self.find_all(&query, &fields)?.narrowed(&fields)),
+        };
         let most = limits::PAGE.min(if max_items == 0 { limits::PAGE } else { max_items as usize });
         let (mut items, mut bytes) = (Vec::new(), 0);
-        for (object, mask) in objects.values().skip(skip).take(most) {
-            let text = self.text(object, &mask.narrowed(&fields))?;
+        for (object, mask) in listed.from(skip).take(most) {
+            let text = self.text(object, mask)?;
             bytes += text.len();
             if bytes > limits::PAGE_BYTES && !items.is_empty() {
                 break;
@@ -136,18 +141,21 @@ impl KubeRead<'_> {
             items.push(text);
         }
         let end = skip.saturating_add(items.len());
-        let next = (end < objects.len() && !items.is_empty()).then(|| end.to_string());
+        let next = (end < listed.len() && !items.is_empty()).then(|| end.to_string());
+        if next.is_some() {
+            self.reads.keep_listed(listed);
+        }
         Ok(Page { items, next })
     }
 
-    fn find_all(&mut self, query: ObjectQuery, fields: &[FieldPath]) -> Result<Found, ReadError> {
-        let ObjectQuery { api_version, kind, namespace, name, label_selector } = query;
+    fn find_all(&mut self, query: &ObjectQuery, fields: &[FieldPath]) -> Result<Gathered, ReadError> {
+        let ObjectQuery { api_version, kind, namespace, name, label_selector } = query.clone();
         let selector = Selector::parse(label_selector.as_deref().unwrap_or_default())
             .map_err(|error| ReadError::Denied(error.to_string()))?;
         let query = Query { api_version, kind, namespace, label_selector };
         let wanted = Wanted { selector, name };
         let listings = self.scope.listings(&query, fields).map_err(denied)?;
-        let mut all = Found::new();
+        let mut all = Gathered::default();
         let mut not_yet = false;
         for listing in listings {
             let objects = match self.reads.list(&listing.query, listing.rule.identity()) {
@@ -159,15 +167,15 @@ impl KubeRead<'_> {
                 other => found(other)?,
             };
             let shown = objects.into_iter().filter(|object| wanted.has(object));
-            let shown = shown.filter_map(|object| Some((listing.rule.mask_of(&object)?.clone(), object)));
-            shown.for_each(|(mask, object)| add(&mut all, object, mask));
+            let shown = shown.filter_map(|object| Some((listing.rule.mask_of(&object)?, object)));
+            shown.for_each(|(mask, object)| all.add(object, mask));
         }
         not_yet |= self.add_own(&query, &wanted, &mut all)?;
         if not_yet { found(Answer::NotYet) } else { Ok(all) }
     }
 
     /// Adds objects of the release, which need no grant; true when some are not known yet.
-    fn add_own(&mut self, query: &Query, wanted: &Wanted, all: &mut Found) -> Result<bool, ReadError> {
+    fn add_own(&mut self, query: &Query, wanted: &Wanted, all: &mut Gathered) -> Result<bool, ReadError> {
         let mut not_yet = false;
         let own: Vec<&ObjectRef> = self.scope.own_of(query).collect();
         for target in
@@ -179,7 +187,7 @@ impl KubeRead<'_> {
                 other => {
                     let object = found(other)?;
                     if wanted.has(&object) {
-                        add(all, object, Mask::Whole);
+                        all.add(object, &Mask::Whole);
                     }
                 }
             }
@@ -188,10 +196,9 @@ impl KubeRead<'_> {
     }
 
     fn text(&mut self, object: &Object, mask: &Mask) -> Result<String, ReadError> {
-        let (shown, is_clear) = input::shown_within(object, mask, self.scope);
+        let (text, is_clear) = input::shown_text(object, mask, self.scope)
+            .map_err(|error| ReadError::Unavailable(error.to_string()))?;
         self.called.secret_values |= is_clear;
-        let text =
-            serde_json::to_string(&shown).map_err(|error| ReadError::Unavailable(error.to_string()))?;
         if text.len() > limits::READ_BYTES { Err(ReadError::TooLarge(text.len() as u64)) } else { Ok(text) }
     }
 
@@ -203,9 +210,6 @@ impl KubeRead<'_> {
     }
 }
 
-/// Objects by namespace and name, each with what may be shown of it.
-type Found = BTreeMap<(String, String), (Arc<Object>, Mask)>;
-
 /// What the guest asks for, besides kind and namespace.
 struct Wanted {
     selector: Selector,
@@ -216,15 +220,6 @@ impl Wanted {
     fn has(&self, object: &Object) -> bool {
         self.name.as_ref().is_none_or(|name| name == object.name()) && self.selector.matches(labels(object))
     }
-}
-
-fn add(all: &mut Found, object: Arc<Object>, mask: Mask) {
-    let key = (object.namespace().unwrap_or_default().to_owned(), object.name().to_owned());
-    let mask = match all.remove(&key) {
-        Some((_, already)) => already.or(mask),
-        None => mask,
-    };
-    all.insert(key, (object, mask));
 }
 
 pub(super) fn found<T>(answer: Answer<T>) -> Result<T, ReadError> {

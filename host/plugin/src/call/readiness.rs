@@ -20,7 +20,7 @@ use crate::{
         pintle::plugin::types::{Context, Failure},
     },
     grants::Scope,
-    input,
+    input::{self, Text},
     state::State,
 };
 
@@ -28,7 +28,7 @@ use crate::{
 struct Check {
     indices: GuestIndices,
     context: Context,
-    json: String,
+    text: Text,
     is_clear: bool,
     target: ObjectRef,
 }
@@ -44,13 +44,14 @@ impl Plugin {
         let Some(indices) = self.exports().readiness() else {
             return CallResult::refused(CallFailure::NotExported("readiness"));
         };
-        let shown = input::shown_text(&target, self.applied_fields(), &self.scope(&call));
-        let (json, is_clear) = shown.unwrap_or_else(|_| ("null".to_owned(), false));
-        if let Err(too_large) = inputs::within(json.len()) {
+        let texts = (self.engine().texts(), self.binding());
+        let shown = input::kept_text(texts, &target, self.applied_fields(), &self.scope(&call));
+        let (text, is_clear) = shown.unwrap_or_else(|_| (Text::new("null".to_owned()), false));
+        if let Err(too_large) = inputs::within(text.json.len()) {
             return CallResult::refused(too_large);
         }
         let (indices, context, target) = (indices.clone(), context(&call), target.reference());
-        self.ask(Check { indices, context, json, is_clear, target }, call).await
+        self.ask(Check { indices, context, text, is_clear, target }, call).await
     }
 }
 
@@ -58,7 +59,7 @@ impl Asked for Check {
     const EXPORT: Export = Export::Readiness;
 
     fn arguments(&self, hash: &mut Arguments) {
-        hash.update(self.json.as_bytes());
+        hash.update(self.text.digest);
     }
 
     fn weight(checked: &Checked) -> usize {
@@ -76,7 +77,7 @@ impl Function for Check {
 
     async fn call(&self, store: &mut Store<State>, instance: &Instance) -> wasmtime::Result<Self::Raw> {
         let guest = self.indices.load(&mut *store, instance)?;
-        guest.call_check(store, &self.context, &self.json).await
+        guest.call_check(store, &self.context, &self.text.json).await
     }
 
     fn accept(self, raw: Self::Raw, scope: &Scope) -> Result<Checked, CallFailure> {

@@ -13,6 +13,7 @@ use crate::{
     Engine, Export,
     ability::kube_read::KubeRead,
     bindings::pintle::plugin::types,
+    engine::Lost,
     grants::Scope,
     input,
     limits::{self, CallLimits},
@@ -104,16 +105,16 @@ impl Plugin {
     fn memo_key<F: Asked>(&self, function: &F, call: &Call) -> Hash {
         let mut hash = Sha256::new();
         hash.update(self.binding());
-        let types::Context { operation, release, state, pool, args } = context(call);
-        let types::Release { name, namespace, chart, chart_version, revision } = release;
-        let owner = call.owner.reference();
-        let owner = [&owner.api_version, &owner.kind, &owner.name];
-        let texts = [&name, &namespace, &chart, &chart_version, &state, &pool, &args];
-        for text in texts.into_iter().chain(owner).chain(&call.owner.reference().namespace) {
+        let Call { operation, release, state, pool, .. } = call;
+        let crate::Release { name, namespace, chart, chart_version, revision } = release;
+        let (owner, args) = (call.owner.reference(), args_text(call));
+        let owner_texts = [&owner.api_version, &owner.kind, &owner.name];
+        let texts = [name, namespace, chart, chart_version, state, pool, &args];
+        for text in texts.into_iter().chain(owner_texts).chain(&owner.namespace) {
             hash.update(text.len().to_le_bytes());
             hash.update(text);
         }
-        hash.update([F::EXPORT as u8, operation as u8]);
+        hash.update([F::EXPORT as u8, *operation as u8]);
         hash.update(revision.to_le_bytes());
         for own in call.own.iter() {
             for text in [&own.api_version, &own.kind, &own.name].into_iter().chain(&own.namespace) {
@@ -171,12 +172,13 @@ impl Plugin {
         let slots = self.slots(&format!("{}/{release}", call.release.namespace)).await;
         let queued = waiting.elapsed();
         let job = self.job(function, call);
-        let engine = job.engine.clone();
-        let ended = engine.lanes().run(async move { (job.run().await, slots) }).await;
+        let lanes = self.engine().lanes();
+        let ended = lanes.run(async move { (job.run().await, slots) }, self.pace().is_quick()).await;
         let Ok((Done { outcome, mut state, mut stats }, slots)) = ended else {
             return (CallResult::refused(CallFailure::Stopped), memo::Asked::default());
         };
         drop(slots);
+        self.pace().note(stats.duration);
         stats.queued = queued;
         let asked = std::mem::take(&mut state.asked);
         (self.finish(outcome, state, stats, &release), asked)
@@ -186,8 +188,8 @@ impl Plugin {
     pub(crate) async fn run_bare<F: Function>(&self, function: F) -> Result<F::Answer, CallFailure> {
         let slots = self.slots("").await;
         let job = self.bare_job(function);
-        let engine = job.engine.clone();
-        let ended = engine.lanes().run(async move { (job.run().await, slots) }).await;
+        let lanes = self.engine().lanes();
+        let ended = lanes.run(async move { (job.run().await, slots) }, false).await;
         let Ok((Done { outcome, state, .. }, _slots)) = ended else { return Err(CallFailure::Stopped) };
         state.lines.write(self.name(), "", self.quota());
         match outcome {
@@ -248,12 +250,15 @@ impl<F: Function> Job<F> {
             let instance = guest.instantiate_async(&mut store).await?;
             function.call(&mut store, &instance).await
         };
-        let ended = tokio::time::timeout(limits.timeout, call).await;
+        let ended = match engine.lanes().limited(limits.timeout, call) {
+            Ok(limited) => limited.await.map_err(|_| CallFailure::TimedOut { limit: limits.timeout }),
+            Err(Lost) => Err(CallFailure::Stopped),
+        };
         drop(ticking);
         let mut state = store.into_data();
         state.take_printed();
         let outcome = match ended {
-            Err(_) => Outcome::Failed(CallFailure::TimedOut { limit: limits.timeout }),
+            Err(failure) => Outcome::Failed(failure),
             Ok(ended) => settle(ended, function, &state),
         };
         let (reads, read_bytes) = state.reads.spent();
@@ -312,7 +317,7 @@ fn classify(error: wasmtime::Error, state: &State) -> CallFailure {
 
 /// The small facts that each call is told.
 pub(crate) fn context(call: &Call) -> types::Context {
-    let Call { operation, release, state, pool, args, .. } = call;
+    let Call { operation, release, state, pool, .. } = call;
     types::Context {
         operation: match operation {
             Operation::Install => types::Operation::Install,
@@ -330,6 +335,14 @@ pub(crate) fn context(call: &Call) -> types::Context {
         },
         state: state.clone(),
         pool: pool.clone(),
-        args: input::canonical(&serde_json::Value::Object(args.clone())),
+        args: args_text(call),
+    }
+}
+
+/// The arguments of an annotation as a guest is given them.
+fn args_text(call: &Call) -> String {
+    match call.args.is_empty() {
+        true => "{}".to_owned(),
+        false => input::canonical(&serde_json::Value::Object(call.args.clone())),
     }
 }

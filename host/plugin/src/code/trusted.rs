@@ -24,6 +24,11 @@ impl TrustedCode {
         self.0.get(self.1..).unwrap_or_default()
     }
 
+    /// The memory it was in.
+    pub(super) fn into_buffer(self) -> Vec<u8> {
+        self.0
+    }
+
     /// Makes a component of it.
     ///
     /// # Errors

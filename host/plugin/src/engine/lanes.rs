@@ -2,12 +2,25 @@
 //!
 //! A call that was interrupted [`FAST_TICKS`] times goes on in the slow lane. So guests that spin
 //! share one thread among themselves, and those that end soon never wait behind them.
+//!
+//! To wake a thread and to be woken by it takes as long as a small call. So a call of a plugin that was quick so far
+//! begins on the thread that asks, and goes to the lanes at its first interruption, after [`crate::limits::TICK`] at
+//! the most. Fewer such calls run at once than there are cores: one is always left to watches and the lease.
 
-use std::{future::Future, io, pin::Pin, task::Poll};
+use std::{
+    future::Future,
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::atomic::{AtomicUsize, Ordering},
+    task::Poll,
+    time::Duration,
+};
 
 use tokio::{
     runtime::{Builder, Handle, Runtime},
     task::{AbortHandle, JoinHandle},
+    time::Timeout,
 };
 
 use crate::limits::FAST_TICKS;
@@ -18,7 +31,12 @@ type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub(crate) struct Lanes {
     fast: Option<Runtime>,
     slow: Option<Runtime>,
+    /// Calls that may still begin where they are asked for.
+    places: AtomicUsize,
 }
+
+/// The right to run on the thread that asks.
+struct Place<'a>(&'a AtomicUsize);
 
 /// The host stops, or the task panicked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,16 +61,50 @@ impl Lanes {
             builder.worker_threads(workers).thread_name(name).max_blocking_threads(1);
             builder.event_interval(1).global_queue_interval(1).enable_time().build()
         };
-        Ok(Self { fast: Some(lane("plugin", workers)?), slow: Some(lane("plugin-slow", 1)?) })
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Self {
+            fast: Some(lane("plugin", workers)?),
+            slow: Some(lane("plugin-slow", 1)?),
+            places: AtomicUsize::new(cores.saturating_sub(1).max(1)),
+        })
     }
 
-    /// Runs a call to its end, first in a fast lane. Dropping the returned future ends the call.
+    /// Runs a call to its end; one that will be quick begins on this thread, where there is a place for it. Dropping
+    /// the returned future ends the call.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         call: impl Future<Output = T> + Send + 'static,
+        is_quick: bool,
     ) -> Result<T, Lost> {
         let (Some(fast), Some(slow)) = (&self.fast, &self.slow) else { return Err(Lost) };
-        joined(fast.spawn(begin(Box::pin(call), slow.handle().clone()))).await?
+        let mut call: Boxed<T> = Box::pin(call);
+        if let Some(place) = is_quick.then(|| self.place()).flatten() {
+            if let Some(done) = until_interrupted(&mut call).await? {
+                return Ok(done);
+            }
+            drop(place);
+        }
+        joined(fast.spawn(begin(call, slow.handle().clone()))).await?
+    }
+
+    /// Limits the time of a call, wherever it will run: the clock is that of the lanes.
+    ///
+    /// # Errors
+    /// When the threads are gone.
+    pub(crate) fn limited<F: Future>(&self, limit: Duration, call: F) -> Result<Timeout<F>, Lost> {
+        let _within = self.fast.as_ref().ok_or(Lost)?.enter();
+        Ok(tokio::time::timeout(limit, call))
+    }
+
+    fn place(&self) -> Option<Place<'_>> {
+        let taken = self.places.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |left| left.checked_sub(1));
+        taken.is_ok().then_some(Place(&self.places))
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
     }
 }
 
@@ -69,6 +121,19 @@ impl Drop for EndOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+/// What a call gives if it ends before it is interrupted. A panic stays within the call, as it does in a task.
+async fn until_interrupted<T>(call: &mut Boxed<T>) -> Result<Option<T>, Lost> {
+    std::future::poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context)));
+        Poll::Ready(match polled {
+            Ok(Poll::Ready(done)) => Ok(Some(done)),
+            Ok(Poll::Pending) => Ok(None),
+            Err(_) => Err(Lost),
+        })
+    })
+    .await
 }
 
 async fn begin<T: Send + 'static>(call: Boxed<T>, slow: Handle) -> Result<T, Lost> {

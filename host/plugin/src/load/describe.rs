@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pintle_api::{Record, Timestamp};
+use pintle_api::{Record, Timestamp, plugin::PluginSpec};
+use sha2::{Digest as _, Sha256};
 use wasmtime::{Store, component::Instance};
 
 use super::{Exports, LoadError};
@@ -13,11 +14,14 @@ use crate::{
     call::{Called, StepClock, failure::CallFailure, run::Function},
     grants::Scope,
     limits::{self, CallLimits},
-    memo::Asked,
+    memo::{Asked, Hash},
     reads::Reads,
     state::{Memory, State},
     text::clean,
 };
+
+/// The text of all interfaces.
+const INTERFACES: &str = include_str!("../../../../wit/plugin.wit");
 
 /// Tries every exported type, then `describe`, then `validate-config`.
 pub(super) struct Describe {
@@ -34,7 +38,33 @@ pub(super) struct Said {
 /// What a plugin is, and whether it accepts its config.
 pub(super) struct Described {
     pub(super) manifest: Manifest,
+    /// The manifest as it was said.
+    pub(super) text: String,
     pub(super) config: Result<(), String>,
+}
+
+/// What is known of a first call before it is made.
+pub(super) enum First {
+    /// What was said, and accepted, when the very same call was made before.
+    Said(String),
+    /// Nothing; what is said is kept under this name.
+    New(Hash),
+    /// Nothing, and nothing is kept.
+    Passing,
+}
+
+/// The name under which a first call is kept: all that its answer depends on. It sees the config and nothing else,
+/// has only the memory of its limits, and speaks the interfaces of this host.
+pub(super) fn name(component: &Hash, spec: &PluginSpec, config: &str) -> Hash {
+    let limits = serde_json::to_string(&spec.limits).unwrap_or_default();
+    let mut hash = Sha256::new();
+    for part in [env!("CARGO_PKG_VERSION"), INTERFACES, config, &limits] {
+        hash.update(part.len().to_le_bytes());
+        hash.update(part);
+    }
+    hash.update([u8::from(spec.wasi)]);
+    hash.update(component);
+    hash.finalize().into()
 }
 
 /// The state of a first call: no facts, no grants, no time.
@@ -71,9 +101,9 @@ impl Function for Describe {
 
     fn accept(self, raw: Self::Raw, _: &Scope) -> Result<Self::Answer, CallFailure> {
         Ok(raw.and_then(|Said { manifest, config }| {
-            let manifest = Manifest::parse(&manifest).map_err(LoadError::Manifest)?;
+            let (parsed, text) = (Manifest::parse(&manifest).map_err(LoadError::Manifest)?, manifest);
             let config = config.map_err(|failure| clean(&failure.message, limits::MESSAGE));
-            Ok(Described { manifest, config })
+            Ok(Described { manifest: parsed, text, config })
         }))
     }
 }

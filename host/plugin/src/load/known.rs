@@ -9,14 +9,15 @@ use wasmtime::component::InstancePre;
 
 use super::{
     AcceptedArgs, Exports, LoadError, Parts, Plugin,
-    describe::{self, Described},
+    describe::{self, Described, First},
     exports,
 };
 use crate::{
     Engine, Manifest,
     ability::{INTERFACES, log::Quota},
     call::{Outcome, failure::CallFailure, run::Job},
-    code::{Code, Origin},
+    code::{self, Code, Origin},
+    engine::Pace,
     grants::Granted,
     input,
     limits::{self, CallLimits},
@@ -35,6 +36,7 @@ pub(super) struct Known {
     pub(super) code: Arc<Code>,
     pub(super) origin: Origin,
     pub(super) quota: Arc<Quota>,
+    pub(super) first: First,
 }
 
 impl Known {
@@ -49,11 +51,11 @@ impl Known {
         let linker = self.engine.linker(spec.wasi);
         let guest = linker.instantiate_pre(&self.code.component).map_err(LoadError::Link)?;
         let exports = Exports::find(&self.engine, &self.code.component, &guest)?;
-        let config: Arc<str> = serde_json::Value::Object(spec.config.clone()).to_string().into();
-        let Described { manifest, config: accepted } =
-            self.describe(&guest, &exports, &config, limits).await?;
-        self.check_config(&manifest, spec)?;
-        accepted.map_err(LoadError::Config)?;
+        let config: Arc<str> = super::config_text(spec).into();
+        let manifest = match &self.first {
+            First::Said(text) => self.checked(text, spec)?,
+            First::New(_) | First::Passing => self.ask(&guest, &exports, &config, spec).await?,
+        };
         let parts = Parts {
             applied_fields: manifest.mask().map_err(LoadError::Manifest)?,
             grants: serde_json::to_string(&spec.grants).unwrap_or_default().into(),
@@ -62,6 +64,7 @@ impl Known {
             binding: self.binding(spec),
             calls: Slots::new(limits::CALLS_OF_ONE),
             accepted_args: AcceptedArgs::default(),
+            pace: Pace::default(),
             engine: self.engine,
             name: self.name,
             digest: self.digest,
@@ -77,6 +80,32 @@ impl Known {
             limits,
         };
         Ok(Plugin(Arc::new(parts)))
+    }
+
+    /// The manifest that was said before, in a call that was as this one would be.
+    fn checked(&self, said: &str, spec: &PluginSpec) -> Result<Manifest, LoadError> {
+        let manifest = Manifest::parse(said).map_err(LoadError::Manifest)?;
+        self.check_config(&manifest, spec).map(|()| manifest)
+    }
+
+    /// Makes the first call, and keeps what was said where it was accepted.
+    async fn ask(
+        &self,
+        guest: &InstancePre<State>,
+        exports: &Exports,
+        config: &Arc<str>,
+        spec: &PluginSpec,
+    ) -> Result<Manifest, LoadError> {
+        let limits = CallLimits::try_from(&spec.limits)
+            .map_err(|source| LoadError::Limits { plugin: self.name.to_string(), source })?;
+        let Described { manifest, text, config: accepted } =
+            self.describe(guest, exports, config, limits).await?;
+        self.check_config(&manifest, spec)?;
+        accepted.map_err(LoadError::Config)?;
+        if let First::New(name) = self.first {
+            code::keep_said(&self.engine, name, text);
+        }
+        Ok(manifest)
     }
 
     /// Everything that decides about answers and does not change from call to call.
@@ -151,7 +180,7 @@ impl Known {
             function: describe::Describe { exports: exports.clone(), config: config.to_string() },
         };
         let slot = self.engine.calls().take("").await;
-        let ended = self.engine.lanes().run(async move { (job.run().await, slot) }).await;
+        let ended = self.engine.lanes().run(async move { (job.run().await, slot) }, false).await;
         let Ok((done, _slot)) = ended else { return Err(LoadError::Describe(CallFailure::Stopped)) };
         done.state.lines.write(&self.name, "", &self.quota);
         match done.outcome {

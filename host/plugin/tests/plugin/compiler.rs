@@ -35,8 +35,26 @@ async fn is_ready(plugin: &Plugin) {
     assert_eq!(line(&plugin.check(call(Record::default()), target()).await), "Ready");
 }
 
+/// Entries with machine code.
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    ending(folder, "code2")
+}
+
+fn ending(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let all = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    all.filter(|path| path.extension().is_some_and(|found| found == ending)).collect()
+}
+
+/// Entries with what was said on a first call, once there are so many.
+async fn said(folder: &Path, count: usize) -> Vec<PathBuf> {
+    for _ in 0..500 {
+        let said = ending(folder, "said");
+        if said.len() >= count {
+            return said;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("{count} first calls are kept, not {}", ending(folder, "said").len());
 }
 
 /// This test's own program as the compiler: its standard output is of the test runner, so the code goes
@@ -131,6 +149,32 @@ pub(crate) async fn flip_each(folder: &Path, block: usize) {
         drop(plugin);
         assert_eq!(fs::read(&path).unwrap().len(), whole.len(), "the entry is whole again");
     }
+}
+
+#[tokio::test]
+async fn a_first_call_is_not_made_again_while_nothing_it_depends_on_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |config: &str| spec(&json!({"config": {"name": config}}));
+    let load = async |config: &str| {
+        let engine = Engine::new(&options(folder.path())).unwrap();
+        let bytes = encode::guest("ready").into();
+        let artifact = Artifact { name: "p".into(), digest: "sha256:0".into(), bytes };
+        Plugin::load(&engine, artifact, &with(config)).await.unwrap()
+    };
+    let first = load("one").await;
+    let one = said(folder.path(), 1).await;
+    let again = load("one").await;
+    assert_eq!((again.origin(), again.manifest()), (Origin::Cached, first.manifest()));
+    assert_eq!(said(folder.path(), 1).await, one);
+    is_ready(&again).await;
+    drop(load("two").await);
+    assert_eq!(said(folder.path(), 2).await.len(), 2, "another config is another call");
+    // What somebody wrote there is not believed.
+    let forged = fs::read(&one[0]).unwrap();
+    let forged = String::from_utf8_lossy(&forged).replace("0.1.0", "9.9.9").into_bytes();
+    fs::remove_file(&one[0]).unwrap();
+    fs::write(&one[0], forged).unwrap();
+    assert_eq!(load("one").await.manifest(), first.manifest());
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use crate::{
     attached::Layer,
     bundle::{Attached, Bundle, Described},
 };
-use sigstore::{Flaws, ISSUER, SUBJECT, Sigstore};
+use sigstore::{Flaws, ISSUER, SUBJECT, Sigstore, Tampered};
 
 fn plugin() -> Bundle {
     Bundle::new(Described { component: b"\0asm component".to_vec(), ..Described::default() })
@@ -263,6 +263,61 @@ fn a_time_stamp_takes_the_place_of_a_log_where_the_root_has_none() {
     document["timestampAuthorities"] = Sigstore::new().document()["timestampAuthorities"].clone();
     let elsewhere = Wanted { root: Some(root(&document)), ..wanted };
     assert_eq!(refused(&with([signed]), &elsewhere).0, "SigningTimeMissing");
+}
+
+#[test]
+fn an_entry_in_a_log_of_tiles_counts_with_a_time_stamp_beside_it() {
+    let (sigstore, key) = (Sigstore::new(), PrivateKey::generate().unwrap());
+    let by_identity = identities(&sigstore, SUBJECT);
+    let by_key = Wanted { transparency_log: true, root: Some(sigstore.root()), ..keys(&key) };
+    let stamped = Flaws { stamped: true, ..Flaws::default() };
+    let signed = with([sigstore.attest_in_tiles(&plugin(), &stamped, Tampered::Nothing)]);
+    let expected = vec![Signer::Identity { issuer: ISSUER.to_owned(), subject: SUBJECT.to_owned() }];
+    assert_eq!(verify(&signed, &by_identity).unwrap(), expected);
+    // A key has no time at which it is over, so none is needed.
+    let signed = with([sigstore.attest_with_key_in_tiles(&plugin(), &key, Tampered::Nothing)]);
+    assert_eq!(verify(&signed, &by_key).unwrap().len(), 1);
+    // Such a log vouches for no time: neither silence nor a claim stands for one.
+    for tampered in [Tampered::Nothing, Tampered::Time] {
+        let timeless = with([sigstore.attest_in_tiles(&plugin(), &Flaws::default(), tampered)]);
+        assert_eq!(refused(&timeless, &by_identity).0, "SigningTimeMissing", "{tampered:?}");
+    }
+    let late = Flaws { expired: true, ..stamped };
+    let late = with([sigstore.attest_in_tiles(&plugin(), &late, Tampered::Nothing)]);
+    assert_eq!(refused(&late, &by_identity).0, "CertificateExpired");
+}
+
+#[test]
+fn an_entry_that_a_log_of_tiles_does_not_have_counts_for_nothing() {
+    let (sigstore, key) = (Sigstore::new(), PrivateKey::generate().unwrap());
+    let by_identity = identities(&sigstore, SUBJECT);
+    let by_key = Wanted { transparency_log: true, root: Some(sigstore.root()), ..keys(&key) };
+    let stamped = Flaws { stamped: true, ..Flaws::default() };
+    for (tampered, expected) in [
+        (Tampered::Body, "LogEntryMissing"),
+        (Tampered::OtherEntry, "SignatureInvalid"),
+        (Tampered::Index, "LogEntryMissing"),
+        (Tampered::Path, "LogEntryMissing"),
+        (Tampered::Root, "LogEntryMissing"),
+        (Tampered::OtherLog, "LogEntryMissing"),
+        (Tampered::NoProof, "LogEntryMissing"),
+    ] {
+        let signed = with([sigstore.attest_in_tiles(&plugin(), &stamped, tampered)]);
+        assert_eq!(refused(&signed, &by_identity).0, expected, "{tampered:?}");
+        let signed = with([sigstore.attest_with_key_in_tiles(&plugin(), &key, tampered)]);
+        assert_eq!(refused(&signed, &by_key).0, expected, "{tampered:?}, by a key");
+    }
+    let stamp = with([sigstore.attest_in_tiles(&plugin(), &stamped, Tampered::OtherStamp)]);
+    assert_eq!(refused(&stamp, &by_identity).0, "SigningTimeMissing");
+    let foreign = with([Sigstore::new().attest_in_tiles(&plugin(), &stamped, Tampered::Nothing)]);
+    assert!(["SigningTimeMissing", "CertificateNotTrusted"].contains(&refused(&foreign, &by_identity).0));
+    // A log that the root does not name has nothing to say, whatever it shows.
+    let mut document = sigstore.document();
+    document["tlogs"].as_array_mut().unwrap().pop();
+    let root = TrustRoot::parse(&document.to_string()).unwrap();
+    let signed = with([sigstore.attest_in_tiles(&plugin(), &stamped, Tampered::Nothing)]);
+    let unnamed = Wanted { root: Some(root), ..by_identity };
+    assert_eq!(refused(&signed, &unnamed).0, "LogEntryMissing");
 }
 
 #[test]

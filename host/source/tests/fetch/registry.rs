@@ -25,16 +25,18 @@ use super::{
     repository::{as_user, fault, get, registries, wanted},
 };
 
-const USER: &str = "ann";
-const PASSWORD: &str = "hunter2";
+pub(super) const USER: &str = "ann";
+pub(super) const PASSWORD: &str = "hunter2";
+/// A name of the registry's that no resolver knows: who is to find it under that name needs a proxy.
+pub(super) const NAME: &str = "registry.test";
 const CONTENT: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 const PROVENANCE: &str = "application/vnd.cncf.helm.chart.provenance.v1.prov";
 const CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
 
 /// The registry's program, ended with the test.
-struct Registry {
+pub(super) struct Registry {
     child: Child,
-    port: u16,
+    pub(super) port: u16,
     /// Its certificates, where it speaks TLS.
     pki: Option<Pki>,
     _folder: TempDir,
@@ -47,11 +49,11 @@ struct Pki {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Options {
-    tls: bool,
-    users: bool,
-    client_certificates: bool,
-    expired: bool,
+pub(super) struct Options {
+    pub(super) tls: bool,
+    pub(super) users: bool,
+    pub(super) client_certificates: bool,
+    pub(super) expired: bool,
 }
 
 impl Drop for Registry {
@@ -62,7 +64,7 @@ impl Drop for Registry {
 }
 
 impl Registry {
-    fn start(options: Options) -> Self {
+    pub(super) fn start(options: Options) -> Self {
         let programs =
             binaries::ensure(&mut |line| eprintln!("{line}")).unwrap_or_else(|error| panic!("{error}"));
         let folder = tempfile::tempdir().unwrap();
@@ -90,6 +92,11 @@ impl Registry {
 
     fn url(&self) -> String {
         format!("oci://127.0.0.1:{}/charts", self.port)
+    }
+
+    /// The authority that signed its certificate, as PEM.
+    pub(super) fn authority(&self) -> String {
+        self.pki.as_ref().map(|pki| pki.authority.clone()).unwrap_or_default()
     }
 
     /// Who trusts the registry, and is trusted by it.
@@ -127,7 +134,7 @@ impl Registry {
     }
 
     /// Pushes a chart as `helm push` does; gives the digest of its manifest.
-    async fn push_chart(&self, packed: &Packed) -> String {
+    pub(super) async fn push_chart(&self, packed: &Packed) -> String {
         let layers = [
             ImageLayer::new(packed.bytes.clone(), CONTENT.to_owned(), None),
             ImageLayer::new(&b"signed"[..], PROVENANCE.to_owned(), None),
@@ -163,7 +170,11 @@ impl Pki {
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         let sign = |expired: bool| {
             let mut params = CertificateParams::default();
-            params.subject_alt_names = vec![SanType::IpAddress(Ipv4Addr::LOCALHOST.into())];
+            params.subject_alt_names = [Ipv4Addr::LOCALHOST, Ipv4Addr::UNSPECIFIED]
+                .map(|address| SanType::IpAddress(address.into()))
+                .into_iter()
+                .chain([SanType::DnsName(NAME.try_into().unwrap())])
+                .collect();
             if expired {
                 params.not_after = rcgen::date_time_ymd(2020, 1, 1);
             }

@@ -70,13 +70,13 @@ fn map(name: &str, annotations: &str) -> String {
 }
 
 /// Two states; the first has the annotations.
-async fn two_states(play: &Play, annotations: &str) {
+pub(super) async fn two_states(play: &Play, annotations: &str) {
     let (first, second) = (map("first", annotations), map("second", ""));
     let files = [("templates/0000-first.yaml", &*first), ("templates/1000-second.yaml", &*second)];
     play.chart(&[], &files).await;
 }
 
-fn values(text: &str) -> Value {
+pub(super) fn values(text: &str) -> Value {
     json!({"set": {"kind": "Values", "apiVersion": "sro.openshift.io/v1beta1", "text": text}})
 }
 
@@ -85,13 +85,13 @@ fn pod(namespace: &str, name: &str) -> Value {
         "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "registry.test/check:1"}]}})
 }
 
-async fn has(stage: &Stage, kind: &str, name: &str) -> bool {
+pub(super) async fn has(stage: &Stage, kind: &str, name: &str) -> bool {
     let found = stage.find(kind, name).await.unwrap();
     found.is_some_and(|object| object["metadata"]["deletionTimestamp"].is_null())
 }
 
 /// Ends a pod as its kubelet would, once it runs.
-async fn ends(stage: &Stage, pod: &str, phase: &str) {
+pub(super) async fn ends(stage: &Stage, pod: &str, phase: &str) {
     let has_begun = async |stage: &Stage| {
         let pod = stage.read("Pod", pod).await?;
         Ok(pod["status"]["phase"].as_str().is_some_and(|phase| phase != "Pending"))

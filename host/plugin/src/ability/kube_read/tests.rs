@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use pintle_api::{Facts, Given, LogTail, Read, Record, plugin::Grants};
 use serde_json::{Value, json};

@@ -60,14 +60,35 @@ fn an_entry_moved_to_another_component_engine_or_key_is_not_loaded() {
     let cache = cache(folder.path());
     cache.write(&[2; 32], &code());
     let whole = fs::read(entry(folder.path())).unwrap();
-    fs::write(cache.path(&[3; 32]), &whole).unwrap();
+    fs::write(cache.path(Kind::Code, &[3; 32]), &whole).unwrap();
     assert!(matches!(cache.read(&[3; 32]), Found::Changed), "another component");
     let other = Cache { compatibility: [9; 32], ..self::cache(folder.path()) };
     assert!(matches!(other.read(&[2; 32]), Found::Missing), "another engine has its own entries");
-    fs::write(other.path(&[2; 32]), &whole).unwrap();
+    fs::write(other.path(Kind::Code, &[2; 32]), &whole).unwrap();
     assert!(matches!(other.read(&[2; 32]), Found::Changed), "another engine");
     let other = Cache { key: CacheKey::new(&[8; 40]).unwrap(), ..self::cache(folder.path()) };
     assert!(matches!(other.read(&[2; 32]), Found::Changed), "another key");
+}
+
+#[test]
+fn what_was_said_is_found_as_it_was_written_and_is_no_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = cache(folder.path());
+    assert_eq!(cache.said(&[2; 32]), None);
+    cache.keep_said(&[2; 32], "{}");
+    assert_eq!(cache.said(&[2; 32]).as_deref(), Some("{}"));
+    assert_eq!(cache.said(&[3; 32]), None);
+    assert!(matches!(cache.read(&[2; 32]), Found::Missing));
+    let path = cache.path(Kind::Said, &[2; 32]);
+    let whole = fs::read(&path).unwrap();
+    fs::write(cache.path(Kind::Code, &[2; 32]), &whole).unwrap();
+    assert!(matches!(cache.read(&[2; 32]), Found::Changed), "words are never run");
+    for at in 0..whole.len() {
+        let mut changed = whole.clone();
+        changed[at] ^= 1;
+        overwrite(&path, &changed);
+        assert_eq!(cache.said(&[2; 32]), None, "byte {at}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A small Sigstore of our own: an authority, a log, time stamps, and everything signed by them.
 
 mod stamp;
+mod tiles;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rcgen::{
@@ -15,6 +16,8 @@ use sigstore_verify::{
 };
 
 use stamp::Clock;
+pub(super) use tiles::Tampered;
+use tiles::Tiles;
 
 use crate::{
     attached::{Attached, Layer},
@@ -33,11 +36,14 @@ pub(super) const SUBJECT: &str =
 pub(super) const ISSUER: &str = "https://token.git.example";
 /// Where certificates say who vouches.
 const ISSUER_EXTENSION: [u64; 9] = [1, 3, 6, 1, 4, 1, 57264, 1, 8];
+/// What kind of key all that is signed here is signed with.
+const KEY_DETAILS: &str = "PKIX_ECDSA_P256_SHA_256";
 
-/// An authority, a log, and an authority for time stamps.
+/// An authority, a log of each kind, and an authority for time stamps.
 pub(super) struct Sigstore {
     authority: CertifiedIssuer<'static, CertificateKey>,
     log: KeyPair,
+    tiles: Tiles,
     clock: Clock,
 }
 
@@ -82,19 +88,19 @@ impl Sigstore {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let authority = CertifiedIssuer::self_signed(params, CertificateKey::generate().unwrap()).unwrap();
-        Self { authority, log: KeyPair::generate_ecdsa_p256().unwrap(), clock: Clock::new() }
+        let (log, tiles) = (KeyPair::generate_ecdsa_p256().unwrap(), Tiles::new());
+        Self { authority, log, tiles, clock: Clock::new() }
     }
 
-    /// The document that says to trust both.
+    /// The document that says to trust them all.
     pub(super) fn document(&self) -> Value {
         let since = json!({"start": "2020-01-01T00:00:00Z"});
         let log = self.log.public_key_der().unwrap();
-        let key =
-            json!({"rawBytes": log.to_base64(), "keyDetails": "PKIX_ECDSA_P256_SHA_256", "validFor": since});
+        let key = json!({"rawBytes": log.to_base64(), "keyDetails": KEY_DETAILS, "validFor": since});
         json!({
             "mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
             "tlogs": [{"baseUrl": "https://log.example", "hashAlgorithm": "SHA2_256", "publicKey": key,
-                "logId": {"keyId": BASE64_STANDARD.encode(self.log_id())}}],
+                "logId": {"keyId": BASE64_STANDARD.encode(self.log_id())}}, self.tiles.document()],
             "certificateAuthorities": [{"subject": {"organization": "o", "commonName": "c"},
                 "uri": "https://ca.example", "validFor": since,
                 "certChain": {"certificates": [{"rawBytes": BASE64_STANDARD.encode(self.authority.der())}]}}],
@@ -133,6 +139,43 @@ impl Sigstore {
         let entry = self.entry(&body, "dsse", flaws);
         let material = json!({"publicKey": {"hint": "key"}});
         attached(plugin, material, entry.into_iter().filter(|_| flaws.logged), &payload, &signature)
+    }
+
+    /// A bundle by an identity, with an entry in the log of the second kind.
+    pub(super) fn attest_in_tiles(&self, plugin: &Bundle, flaws: &Flaws, tampered: Tampered) -> Attached {
+        let signer = self.signer(flaws);
+        let payload = statement(plugin, flaws);
+        let signed = pae(IN_TOTO, &payload);
+        let signature = signer.key.sign(&signed).unwrap();
+        let (text, certificate) =
+            (signature.to_base64(), json!({"rawBytes": signer.certificate.to_base64()}));
+        let verifier = json!({"keyDetails": KEY_DETAILS, "x509Certificate": certificate});
+        let entry = self.tiles.entry((&Sha256::digest(&signed), &text), &verifier, tampered);
+        let mut material = json!({"certificate": certificate});
+        if flaws.stamped {
+            let stamped = if tampered == Tampered::OtherStamp { b"other" } else { signature.as_bytes() };
+            let stamp = BASE64_STANDARD.encode(self.clock.stamp(stamped));
+            material["timestampVerificationData"] =
+                json!({"rfc3161Timestamps": [{"signedTimestamp": stamp}]});
+        }
+        attached(plugin, material, std::iter::once(entry), &payload, &text)
+    }
+
+    /// A bundle by a key, with an entry in the log of the second kind and no time stamp.
+    pub(super) fn attest_with_key_in_tiles(
+        &self,
+        plugin: &Bundle,
+        key: &PrivateKey,
+        tampered: Tampered,
+    ) -> Attached {
+        let payload = statement(plugin, &Flaws::default());
+        let signed = pae(IN_TOTO, &payload);
+        let signature = key.sign(&signed).unwrap().to_base64();
+        let public = BASE64_STANDARD.encode(key.public().unwrap().der().as_bytes());
+        let verifier = json!({"keyDetails": KEY_DETAILS, "publicKey": {"rawBytes": public}});
+        let entry = self.tiles.entry((&Sha256::digest(&signed), &signature), &verifier, tampered);
+        let material = json!({"publicKey": {"hint": "key"}});
+        attached(plugin, material, std::iter::once(entry), &payload, &signature)
     }
 
     /// The older form, by an identity.

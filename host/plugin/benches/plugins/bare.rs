@@ -6,12 +6,11 @@ use std::{
 };
 
 use pintle_api::Object;
+use pintle_plugin::limits;
 use wasmtime::{
-    Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store,
+    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store,
     component::{Component, HasSelf, InstancePre, Linker},
 };
-
-use crate::percentiles;
 
 wasmtime::component::bindgen!({
     world: "full-plugin",
@@ -61,7 +60,8 @@ impl log::Host for Nothing {
 impl Bare {
     pub(crate) fn new(component: &[u8]) -> Self {
         let mut pool = PoolingAllocationConfig::new();
-        pool.max_memory_size(256 << 20).max_unused_warm_slots(8);
+        pool.max_memory_size(256 << 20).max_unused_warm_slots(8).pagemap_scan(Enabled::Auto);
+        pool.linear_memory_keep_resident(limits::MEMORY_WARM).table_keep_resident(limits::TABLE_WARM);
         let mut config = Config::new();
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
         config.epoch_interruption(true).cranelift_nan_canonicalization(true);
@@ -76,7 +76,8 @@ impl Bare {
         Self(Arc::new((engine, guest, indices)))
     }
 
-    async fn call(&self, target: &Object) -> Duration {
+    /// How long one call takes.
+    pub(crate) async fn call(&self, target: &Object) -> Duration {
         let (engine, guest, indices) = &*self.0;
         let began = Instant::now();
         let target = serde_json::to_string(target).unwrap();
@@ -87,43 +88,6 @@ impl Bare {
         readiness.call_check(&mut store, &context(), &target).await.unwrap().unwrap();
         drop(store);
         began.elapsed()
-    }
-
-    /// Prints p50 and p99; returns p50 in microseconds.
-    pub(crate) async fn report(&self, what: &str, target: &Arc<Object>, calls: usize) -> f64 {
-        let mut times = Vec::with_capacity(calls);
-        for round in 0..calls + 50 {
-            let took = self.call(target).await;
-            if round >= 50 {
-                times.push(took);
-            }
-        }
-        let (p50, p99) = percentiles(times);
-        println!("{what:<44} {p50:>7.1} us p50 {p99:>7.1} us p99");
-        p50
-    }
-
-    /// Prints and returns calls a second.
-    pub(crate) async fn throughput(&self, what: &str, target: &Arc<Object>, calls: usize) -> f64 {
-        let began = Instant::now();
-        let tasks: Vec<_> = (0..4)
-            .map(|_| {
-                let (bare, target) = (self.clone(), Arc::clone(target));
-                tokio::spawn(async move {
-                    for _ in 0..calls {
-                        bare.call(&target).await;
-                        // As a call of ours, each one lets others have the thread.
-                        tokio::task::yield_now().await;
-                    }
-                })
-            })
-            .collect();
-        for task in tasks {
-            task.await.unwrap();
-        }
-        let rate = (4 * calls) as f64 / began.elapsed().as_secs_f64();
-        println!("{what:<44} {rate:>7.0} a second, four at once");
-        rate
     }
 }
 
