@@ -1,7 +1,10 @@
 //! The files of a packed chart, read into memory and nowhere else.
 
-use std::{io::Read, sync::Arc};
+mod plain;
 
+use std::io::Read;
+
+use bytes::Bytes;
 use flate2::{Crc, Decompress, FlushDecompress, Status, read::GzDecoder};
 
 /// Bytes of all files of an archive together; Helm's limit.
@@ -27,13 +30,31 @@ impl Default for Budget {
     }
 }
 
+impl Budget {
+    /// Counts an entry, whatever it is.
+    fn entry(&mut self) -> Result<(), Error> {
+        self.entries = self.entries.checked_sub(1).ok_or(Error::TooMany)?;
+        Ok(())
+    }
+
+    /// Counts a file's bytes and gives its path inside the chart.
+    fn path(&mut self, raw: &[u8], size: u64) -> Result<String, Error> {
+        let path = path_inside(raw)?;
+        if size > MAX_FILE {
+            return Err(Error::FileTooLarge { path, size });
+        }
+        self.bytes = self.bytes.checked_sub(size).ok_or(Error::TooLarge)?;
+        Ok(path)
+    }
+}
+
 /// One file of a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
     /// Path inside the chart with `/`, as `templates/service.yaml`.
     pub path: String,
-    /// Content, without a byte order mark.
-    pub data: Arc<[u8]>,
+    /// Content, without a byte order mark; files of one archive share its bytes.
+    pub data: Bytes,
 }
 
 /// Why an archive is no chart. Nothing of it was used.
@@ -77,8 +98,15 @@ pub enum Error {
 impl File {
     /// A file; a byte order mark at its start is dropped.
     pub fn new(path: impl Into<String>, data: &[u8]) -> Self {
-        let data = data.strip_prefix(b"\xef\xbb\xbf").unwrap_or(data);
-        Self { path: path.into(), data: data.into() }
+        Self::of(path.into(), Bytes::copy_from_slice(data))
+    }
+
+    /// A file of bytes that may be shared.
+    fn of(path: String, mut data: Bytes) -> Self {
+        if data.starts_with(b"\xef\xbb\xbf") {
+            drop(data.split_to(3));
+        }
+        Self { path, data }
     }
 
     /// The content as text, with U+FFFD for what is not UTF-8.
@@ -106,8 +134,8 @@ pub(crate) fn read_within(bytes: &[u8], budget: &mut Budget) -> Result<Vec<File>
         let cause = std::io::Error::new(std::io::ErrorKind::InvalidData, "no gzip header");
         return Err(Error::NotAnArchive(cause));
     }
-    let files = if let Some(unzipped) = unzip_at_once(bytes) {
-        read_entries(&unzipped[..], budget)?
+    let files = if let Some(unzipped) = unzip_at_once(bytes).map(Bytes::from) {
+        read_plain(&unzipped, budget).unwrap_or_else(|| read_entries(&unzipped[..], budget))?
     } else {
         let mut unzipped = GzDecoder::new(bytes).take(MAX_ARCHIVE.saturating_mul(2));
         let files = read_entries(&mut unzipped, budget)?;
@@ -143,33 +171,47 @@ fn unzip_at_once(bytes: &[u8]) -> Option<Vec<u8>> {
     (is_whole && sum.sum() == crc).then_some(unzipped)
 }
 
+/// The files of a tar in memory; `None` when it has more than plain entries, and nothing was counted then.
+fn read_plain(unzipped: &Bytes, budget: &mut Budget) -> Option<Result<Vec<File>, Error>> {
+    let mut left = *budget;
+    let mut files = Vec::new();
+    for entry in plain::Entries::of(unzipped) {
+        let entry = entry.ok()?;
+        let file = left.entry().and_then(|()| match entry.is_file() {
+            true => left.path(&entry.path(), entry.data.len() as u64).map(Some),
+            false => Ok(None),
+        });
+        match file {
+            Ok(path) => files.extend(path.map(|path| File::of(path, unzipped.slice_ref(entry.data)))),
+            Err(error) => return Some(Err(error)),
+        }
+    }
+    *budget = left;
+    Some(Ok(files))
+}
+
 fn read_entries<R: Read>(unzipped: R, budget: &mut Budget) -> Result<Vec<File>, Error> {
     let mut files = Vec::new();
     let mut archive = tar::Archive::new(unzipped);
     for entry in archive.entries().map_err(broken)? {
-        budget.entries = budget.entries.checked_sub(1).ok_or(Error::TooMany)?;
-        if let Some(file) = read_entry(entry.map_err(broken)?, &mut budget.bytes)? {
+        budget.entry()?;
+        if let Some(file) = read_entry(entry.map_err(broken)?, budget)? {
             files.push(file);
         }
     }
     Ok(files)
 }
 
-fn read_entry<R: Read>(mut entry: tar::Entry<'_, R>, left: &mut u64) -> Result<Option<File>, Error> {
+fn read_entry<R: Read>(mut entry: tar::Entry<'_, R>, budget: &mut Budget) -> Result<Option<File>, Error> {
     let kind = entry.header().entry_type();
     if !kind.is_file() && !kind.is_contiguous() {
         return Ok(None);
     }
-    let raw = entry.path_bytes().into_owned();
-    let path = path_inside(&raw)?;
     let size = entry.size();
-    if size > MAX_FILE {
-        return Err(Error::FileTooLarge { path, size });
-    }
-    *left = left.checked_sub(size).ok_or(Error::TooLarge)?;
+    let path = budget.path(&entry.path_bytes(), size)?;
     let mut data = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
     entry.read_to_end(&mut data).map_err(broken)?;
-    Ok(Some(File::new(path, &data)))
+    Ok(Some(File::of(path, data.into())))
 }
 
 /// The path below the archive's one folder; Helm's rules.

@@ -132,7 +132,11 @@ impl Capabilities {
 
     /// `.Capabilities`.
     pub(crate) fn to_value(&self) -> Value {
-        object_value(Shown(self.clone()))
+        object_value(Shown {
+            kube_version: object_value(ShownVersion(self.kube_version.clone())),
+            api_versions: object_value(ShownSet(self.api_versions.clone())),
+            helm: object_value(ShownHelm),
+        })
     }
 }
 
@@ -183,9 +187,13 @@ fn has_leading_zero(numbers: &str) -> bool {
     numbers.split('.').any(|part| part.len() > 1 && part.starts_with('0'))
 }
 
-/// `*common.Capabilities`
+/// `*common.Capabilities`, whose parts are made once: charts ask for them again and again.
 #[derive(Debug)]
-struct Shown(Capabilities);
+struct Shown {
+    kube_version: Value,
+    api_versions: Value,
+    helm: Value,
+}
 
 /// `common.KubeVersion`
 #[derive(Debug)]
@@ -210,9 +218,9 @@ impl GoObject for Shown {
 
     fn field(&self, name: &str) -> Option<Value> {
         match name {
-            "KubeVersion" => Some(object_value(ShownVersion(self.0.kube_version.clone()))),
-            "APIVersions" => Some(object_value(ShownSet(self.0.api_versions.clone()))),
-            "HelmVersion" => Some(object_value(ShownHelm)),
+            "KubeVersion" => Some(self.kube_version.clone()),
+            "APIVersions" => Some(self.api_versions.clone()),
+            "HelmVersion" => Some(self.helm.clone()),
             _ => None,
         }
     }

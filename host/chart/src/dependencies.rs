@@ -15,7 +15,10 @@ use pintle_template::{
 use crate::{
     chart::Chart,
     metadata::{Dependency, Metadata},
-    values::{self, Values, live},
+    values::{
+        self, Values,
+        live::{self, Defaults},
+    },
 };
 
 /// Charts of a tree with the copies that aliases make of them. The largest public charts have 100; copies of
@@ -36,8 +39,8 @@ struct Member {
     chart: Arc<Chart>,
     /// Number of its metadata, which copies may share.
     metadata: usize,
-    /// Defaults with what was imported from children, where that was done.
-    imported: Option<Arc<Values>>,
+    /// Its defaults, with what was imported from children where that was done.
+    defaults: Defaults,
     /// The chart whose name stands before its own in the names of its templates.
     parent: Option<usize>,
     children: Vec<usize>,
@@ -50,17 +53,13 @@ pub(crate) struct Node<'a> {
     at: usize,
 }
 
-/// The tree of charts that take part with these values: conditions, tags and aliases are decided, and
+/// The charts of a tree that take part with these values: conditions, tags and aliases are decided, and
 /// values are imported.
 ///
 /// # Errors
 /// When the values of a sub-chart are no mapping, or a limit is met.
-pub(crate) fn settle(
-    chart: &Arc<Chart>,
-    user: &Values,
-    warnings: &mut Vec<String>,
-) -> Result<Tree, values::Error> {
-    let mut tree = Tree::new(chart);
+pub(crate) fn settle(all: &Tree, user: &Values, warnings: &mut Vec<String>) -> Result<Tree, values::Error> {
+    let mut tree = all.clone();
     let mut decide = || {
         if tree.node(0).metadata().lists_dependencies() {
             tree.enable(0, &live::of(user), "", warnings)?;
@@ -86,6 +85,11 @@ impl<'a> Node<'a> {
         &self.member().chart
     }
 
+    /// [`Node::chart`], to be kept.
+    pub(crate) fn shared_chart(self) -> &'a Arc<Chart> {
+        &self.member().chart
+    }
+
     /// `Chart.yaml` with the dependencies that are on, under their aliases.
     pub(crate) fn metadata(self) -> &'a Metadata {
         let tree = self.tree;
@@ -99,9 +103,8 @@ impl<'a> Node<'a> {
     }
 
     /// The chart's defaults, with what it imports from those inside.
-    pub(crate) fn defaults(self) -> &'a Values {
-        let member = self.member();
-        member.imported.as_deref().unwrap_or(&member.chart.values)
+    pub(crate) fn defaults(self) -> &'a Defaults {
+        &self.member().defaults
     }
 
     /// Whether it is the chart that is installed.
@@ -127,7 +130,7 @@ impl<'a> Node<'a> {
 
 impl Tree {
     /// The tree as it lies in the archive.
-    fn new(chart: &Arc<Chart>) -> Self {
+    pub(crate) fn new(chart: &Arc<Chart>) -> Self {
         let mut tree = Self { members: Vec::new(), metadata: Vec::new() };
         tree.load(chart, None);
         tree
@@ -144,7 +147,7 @@ impl Tree {
         self.members.push(Member {
             chart: Arc::clone(chart),
             metadata: self.metadata.len() - 1,
-            imported: None,
+            defaults: Defaults::of(&chart.values),
             parent,
             children: Vec::new(),
         });
@@ -275,6 +278,7 @@ fn by_tags(dependency: &Dependency, seen: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+    use pintle_template::value::frozen_map;
     use serde_json::{Value as Json, json};
 
     use super::*;
@@ -285,7 +289,7 @@ mod tests {
     }
 
     fn settled(files: &[(&str, &str)], user: Json) -> Tree {
-        settle(&Arc::new(chart(files)), user.as_object().unwrap(), &mut Vec::new()).unwrap()
+        settle(&Tree::new(&Arc::new(chart(files))), user.as_object().unwrap(), &mut Vec::new()).unwrap()
     }
 
     fn names(node: Node<'_>) -> Vec<String> {
@@ -363,7 +367,8 @@ mod tests {
             ],
             json!({}),
         );
-        let seen = yaml::integers(&Json::Object(tree.root().defaults().clone()));
+        let defaults = frozen_map(Arc::clone(&tree.root().defaults().whole));
+        let seen = yaml::integers(&live::to_json(&defaults).unwrap());
         assert_eq!(seen["x"], "mine");
         assert_eq!(seen["z"], 1);
         assert_eq!(seen["into"], json!({"here": {"k": "v"}}));
@@ -371,7 +376,7 @@ mod tests {
     }
 
     fn refused(files: &[(&str, &str)]) -> values::Error {
-        match settle(&Arc::new(chart(files)), &Values::new(), &mut Vec::new()).unwrap_err() {
+        match settle(&Tree::new(&Arc::new(chart(files))), &Values::new(), &mut Vec::new()).unwrap_err() {
             values::Error::Deciding(error) => *error,
             other => other,
         }

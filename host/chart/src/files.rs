@@ -1,8 +1,12 @@
 //! `.Files`: the files of a chart that are no templates, as templates read them.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use bytes::Bytes;
 use pintle_template::{
     function::{Ctx, FnError, Param, Signature},
     value::{
@@ -12,38 +16,42 @@ use pintle_template::{
     yaml,
 };
 
-use crate::archive::File;
+use crate::chart::Chart;
 
-/// `engine.files`: content by path.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct FilesObject(BTreeMap<String, Arc<[u8]>>);
+/// `engine.files`: content by path. Few charts ask, so the paths are sorted when one does.
+#[derive(Clone, Debug)]
+pub(crate) struct FilesObject {
+    chart: Arc<Chart>,
+    known: OnceLock<BTreeMap<String, Bytes>>,
+}
 
 impl FilesObject {
-    pub(crate) fn value(files: &[File]) -> Value {
-        object_value(Self(files.iter().map(|file| (file.path.clone(), Arc::clone(&file.data))).collect()))
+    pub(crate) fn value(chart: &Arc<Chart>) -> Value {
+        object_value(Self { chart: Arc::clone(chart), known: OnceLock::new() })
+    }
+
+    fn known(&self) -> &BTreeMap<String, Bytes> {
+        let all = || self.chart.files.iter().map(|file| (file.path.clone(), file.data.clone())).collect();
+        self.known.get_or_init(all)
     }
 
     fn bytes(&self, path: &str) -> &[u8] {
-        self.0.get(path).map(|data| &**data).unwrap_or_default()
+        self.known().get(path).map(|data| &**data).unwrap_or_default()
     }
 
     fn glob(&self, pattern: &str) -> Self {
         // Helm takes every file where the pattern is none.
         let glob = Glob::parse(pattern);
         let fits = |path: &str| glob.as_ref().is_none_or(|glob| glob.fits(path));
-        Self(
-            self.0
-                .iter()
-                .filter(|(path, _)| fits(path))
-                .map(|(path, data)| (path.clone(), Arc::clone(data)))
-                .collect(),
-        )
+        let fitting = self.known().iter().filter(|(path, _)| fits(path));
+        let known = fitting.map(|(path, data)| (path.clone(), data.clone())).collect::<BTreeMap<_, _>>();
+        Self { chart: Arc::clone(&self.chart), known: known.into() }
     }
 
     /// A mapping in YAML from base names to what `show` makes of the content.
     fn as_yaml(&self, show: impl Fn(&[u8]) -> Value) -> Value {
         let base = |path: &str| Arc::from(path.rsplit('/').next().unwrap_or(path));
-        let entries = self.0.iter().map(|(path, data)| (base(path), show(data))).collect();
+        let entries = self.known().iter().map(|(path, data)| (base(path), show(data))).collect();
         let text = yaml::emit(&typed_map(entries, MapType::Strings)).unwrap_or_default();
         Value::from(text.trim_end_matches('\n'))
     }
@@ -67,7 +75,7 @@ impl GoObject for FilesObject {
     }
 
     fn field(&self, name: &str) -> Option<Value> {
-        self.0.get(name).map(|data| bytes_value(Arc::clone(data)))
+        self.known().get(name).map(|data| bytes_value(&**data))
     }
 
     fn method(&self, name: &str) -> Option<Signature> {
@@ -91,10 +99,8 @@ impl GoObject for FilesObject {
     }
 
     fn entries(&self) -> Vec<(Value, Value)> {
-        self.0
-            .iter()
-            .map(|(path, data)| (Value::from(path.as_str()), bytes_value(Arc::clone(data))))
-            .collect()
+        let known = self.known().iter();
+        known.map(|(path, data)| (Value::from(path.as_str()), bytes_value(&**data))).collect()
     }
 }
 
@@ -281,8 +287,9 @@ mod tests {
 
     #[test]
     fn a_pattern_that_is_none_takes_all_files() {
-        let files = FilesObject([("a".to_owned(), Arc::from(&b"x"[..]))].into());
-        assert_eq!(files.glob("[a").0.len(), 1);
-        assert_eq!(files.glob("b").0.len(), 0);
+        let known = BTreeMap::from([("a".to_owned(), Bytes::from_static(b"x"))]);
+        let files = FilesObject { chart: Arc::default(), known: known.into() };
+        assert_eq!(files.glob("[a").known().len(), 1);
+        assert_eq!(files.glob("b").known().len(), 0);
     }
 }

@@ -11,7 +11,7 @@ use pintle_template::{Program, Run, Source};
 use crate::{
     Capabilities, File, annotations,
     chart::Chart,
-    dependencies::{self, Node},
+    dependencies::{self, Node, Tree},
     manifest::{self, Document, Extent, Hook},
     order::Order,
     schema,
@@ -156,6 +156,8 @@ pub enum RenderError {
 #[derive(Debug)]
 pub struct Compiled {
     chart: Arc<Chart>,
+    /// The chart and those in it with their defaults, before values decide which take part.
+    tree: Tree,
     programs: Mutex<HashMap<Vec<String>, Arc<Program>>>,
 }
 
@@ -186,7 +188,7 @@ impl Compiled {
             let (chart, missing) = (metadata.name.clone(), missing.join(", "));
             return Err(RenderError::MissingDependencies { chart, missing });
         }
-        Ok(Self { chart, programs: Mutex::default() })
+        Ok(Self { tree: Tree::new(&chart), chart, programs: Mutex::default() })
     }
 
     /// The chart.
@@ -242,7 +244,7 @@ impl Compiled {
     /// # Errors
     /// When values do not fit, or a file is no list of objects.
     pub fn crds(&self, values: &Values) -> Result<Vec<Document>, RenderError> {
-        let tree = dependencies::settle(&self.chart, values, &mut Vec::new())?;
+        let tree = dependencies::settle(&self.tree, values, &mut Vec::new())?;
         let mut files = Vec::new();
         raw_crds(tree.root(), &mut files);
         let text = |file: &File| (Arc::from(file.path.as_str()), file.text().into_owned());
@@ -258,7 +260,7 @@ impl Compiled {
     /// # Errors
     /// When values do not fit.
     pub fn crd_files(&self, values: &Values) -> Result<Vec<File>, RenderError> {
-        let tree = dependencies::settle(&self.chart, values, &mut Vec::new())?;
+        let tree = dependencies::settle(&self.tree, values, &mut Vec::new())?;
         let mut files = Vec::new();
         raw_crds(tree.root(), &mut files);
         Ok(files)
@@ -269,7 +271,7 @@ impl Compiled {
     /// # Errors
     /// When values do not fit the tree of charts.
     pub fn values(&self, values: &Values) -> Result<Values, RenderError> {
-        let tree = dependencies::settle(&self.chart, values, &mut Vec::new())?;
+        let tree = dependencies::settle(&self.tree, values, &mut Vec::new())?;
         let seen = values::coalesce(tree.root(), live::of(values), &mut Vec::new())?;
         Ok(live::to_values(&seen)?)
     }
@@ -280,7 +282,7 @@ impl Compiled {
         input: &RenderInput<'_>,
         rendered: &mut Rendered,
     ) -> Result<Vec<(Arc<str>, String)>, RenderError> {
-        let tree = dependencies::settle(&self.chart, input.values, &mut rendered.warnings)?;
+        let tree = dependencies::settle(&self.tree, input.values, &mut rendered.warnings)?;
         let values = values::coalesce(tree.root(), live::of(input.values), &mut rendered.warnings)?;
         schema::check(tree.root(), &values)?;
         self.check_cluster(input.capabilities)?;
@@ -374,7 +376,7 @@ fn check_engine(chart: &Chart) -> Result<(), RenderError> {
 
 fn raw_crds(node: Node<'_>, files: &mut Vec<File>) {
     let path = node.path();
-    let named = |file: &File| File { path: format!("{path}/{}", file.path), data: Arc::clone(&file.data) };
+    let named = |file: &File| File { path: format!("{path}/{}", file.path), data: file.data.clone() };
     files.extend(node.chart().crd_files().map(named));
     for child in node.children() {
         raw_crds(child, files);

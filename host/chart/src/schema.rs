@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use bytes::Bytes;
 use jsonschema::{
     JsonType, ValidationError, Validator,
     error::{TypeKind, ValidationErrorKind},
@@ -21,7 +22,7 @@ use crate::{
 /// A `values.schema.json`, whose clones share what was made of it.
 #[derive(Clone, Debug)]
 pub struct Schema {
-    bytes: Arc<[u8]>,
+    bytes: Bytes,
     /// Made when values are first held against it: that takes longer than the check.
     validator: Arc<OnceLock<Result<Validator, String>>>,
 }
@@ -112,7 +113,7 @@ fn collect(node: Node<'_>, values: &GoValue, path: &[String], charts: &mut Vec<R
 impl Schema {
     /// A schema that is read when it is first used.
     #[must_use]
-    pub fn new(bytes: Arc<[u8]>) -> Self {
+    pub fn new(bytes: Bytes) -> Self {
         Self { bytes, validator: Arc::default() }
     }
 
@@ -368,13 +369,13 @@ mod tests {
     use super::*;
     use crate::{
         chart::tests::chart,
-        dependencies::settle,
+        dependencies::{Tree, settle},
         values::{coalesce, parse},
     };
 
     fn refused(files: &[(&str, &str)], user: &str) -> Option<String> {
         let user = parse(user).unwrap();
-        let tree = settle(&Arc::new(chart(files)), &user, &mut Vec::new()).unwrap();
+        let tree = settle(&Tree::new(&Arc::new(chart(files))), &user, &mut Vec::new()).unwrap();
         let values = coalesce(tree.root(), live::of(&user), &mut Vec::new()).unwrap();
         check(tree.root(), &values).err().map(|error| error.to_string())
     }

@@ -124,7 +124,7 @@ impl Shared {
         let dot = typed_map(
             Entries::from([
                 (Arc::from("Chart"), metadata_value(node.metadata(), is_root)),
-                (Arc::from("Files"), FilesObject::value(&node.chart().files)),
+                (Arc::from("Files"), FilesObject::value(node.shared_chart())),
                 (Arc::from("Release"), self.release.clone()),
                 (Arc::from("Capabilities"), self.capabilities.clone()),
                 (Arc::from("Values"), values.clone()),

@@ -142,7 +142,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{chart::tests::chart, dependencies::settle};
+    use crate::{
+        chart::tests::chart,
+        dependencies::{Tree, settle},
+    };
 
     const META: &str = "apiVersion: v2\nname: top\nversion: 1.0.0\n";
 
@@ -153,7 +156,7 @@ mod tests {
     /// What the tree of charts sees of `user`, as JSON with Go's numbers.
     fn seen(files: &[(&str, &str)], user: Value) -> Value {
         let user = values(user);
-        let tree = settle(&std::sync::Arc::new(chart(files)), &user, &mut Vec::new()).unwrap();
+        let tree = settle(&Tree::new(&std::sync::Arc::new(chart(files))), &user, &mut Vec::new()).unwrap();
         let seen = coalesce(tree.root(), live::of(&user), &mut Vec::new()).unwrap();
         yaml::integers(&Value::Object(live::to_values(&seen).unwrap()))
     }
@@ -202,7 +205,8 @@ mod tests {
     #[test]
     fn values_of_a_sub_chart_must_be_a_mapping() {
         let files = [("Chart.yaml", META), ("charts/sub/Chart.yaml", "name: sub\nversion: 1.0.0\n")];
-        let tree = settle(&std::sync::Arc::new(chart(&files)), &Values::new(), &mut Vec::new()).unwrap();
+        let tree =
+            settle(&Tree::new(&std::sync::Arc::new(chart(&files))), &Values::new(), &mut Vec::new()).unwrap();
         let user = live::of(&values(json!({"sub": 7})));
         let error = coalesce(tree.root(), user, &mut Vec::new()).unwrap_err();
         assert_eq!(
@@ -214,7 +218,7 @@ mod tests {
     #[test]
     fn what_cannot_be_merged_is_left_and_told() {
         let chart = chart(&[("Chart.yaml", META), ("values.yaml", "a: {b: {c: 1}, t: 1}\nk: 1\n")]);
-        let tree = settle(&std::sync::Arc::new(chart), &Values::new(), &mut Vec::new()).unwrap();
+        let tree = settle(&Tree::new(&std::sync::Arc::new(chart)), &Values::new(), &mut Vec::new()).unwrap();
         let mut warnings = Vec::new();
         let user = values(json!({"a": {"b": 5, "t": {}}, "k": {}}));
         let got = coalesce(tree.root(), live::of(&user), &mut warnings).unwrap();

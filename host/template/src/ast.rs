@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::Source;
 use crate::function::Entry;
 use crate::quote::quote;
@@ -60,7 +62,8 @@ pub(crate) struct Pipe {
     /// `=` rather than `:=`.
     pub(crate) assign: bool,
     pub(crate) decl: Box<[Variable]>,
-    pub(crate) commands: Box<[Command]>,
+    /// Nearly always one.
+    pub(crate) commands: SmallVec<[Command; 1]>,
 }
 
 /// A function, field or value with arguments; there is always a first word.
@@ -88,15 +91,15 @@ pub(crate) struct Expr {
     pub(crate) kind: ExprKind,
 }
 
-/// The names of a chain, each without its dot.
-pub(crate) type Fields = Box<[Arc<str>]>;
+/// The names of a chain, each without its dot; chains that are written alike share them.
+pub(crate) type Fields = Arc<[Arc<str>]>;
 
 #[derive(Debug)]
 pub(crate) enum ExprKind {
     Dot,
     Nil,
     Bool(bool),
-    Number(Box<Number>),
+    Number(Arc<Number>),
     /// The literal as written, and what it stands for.
     Str {
         literal: Literal,

@@ -30,9 +30,9 @@ pub(crate) fn table() -> Table {
         Entry::variadic("slice", &[ANY], ANY, slice),
         Entry::fixed("len", &[ANY], len),
         Entry::variadic("call", &[ANY], ANY, call),
-        Entry::variadic("print", &[], ANY, print),
+        Entry::texts("print", &[], ANY, print),
         Entry::variadic("println", &[], ANY, println),
-        Entry::variadic("printf", &[Param::String], ANY, sprintf),
+        Entry::texts("printf", &[Param::String], ANY, sprintf),
         Entry::variadic("html", &[], ANY, html),
         Entry::variadic("js", &[], ANY, js),
         Entry::variadic("urlquery", &[], ANY, urlquery),
@@ -253,23 +253,28 @@ fn call(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, FnError> {
 
 // === text ===
 
-fn print(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, FnError> {
-    joined(args).map(value::string_value)
+fn print(_: &mut Ctx<'_>, args: &[Value], out: &mut Vec<u8>) -> Result<(), FnError> {
+    join_into(args, out)
+}
+
+fn joined(args: &[Value]) -> Result<Vec<u8>, FnError> {
+    let mut out = Vec::new();
+    join_into(args, &mut out)?;
+    Ok(out)
 }
 
 /// Go's `Sprint`: a space between two operands that are both no strings.
-fn joined(args: &[Value]) -> Result<Vec<u8>, FnError> {
-    let mut out = Vec::new();
+fn join_into(args: &[Value], out: &mut Vec<u8>) -> Result<(), FnError> {
     let mut after_string = true;
     for arg in args {
         let string = is_print_string(arg);
         if !string && !after_string {
             out.push(b' ');
         }
-        print_value(arg, &mut out)?;
+        print_value(arg, out)?;
         after_string = string;
     }
-    Ok(out)
+    Ok(())
 }
 
 fn println(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, FnError> {
@@ -284,12 +289,11 @@ fn println(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, FnError> {
     Ok(value::string_value(out))
 }
 
-fn sprintf(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, FnError> {
+fn sprintf(_: &mut Ctx<'_>, args: &[Value], out: &mut Vec<u8>) -> Result<(), FnError> {
     let Some((format, args)) = args.split_first() else {
         return Err(FnError::arguments());
     };
-    let out = printf::sprintf(format.as_bytes().unwrap_or_default(), args)?;
-    ctx.text(out)
+    Ok(printf::sprintf_into(format.as_bytes().unwrap_or_default(), args, out)?)
 }
 
 /// The arguments of an escaper as one text.

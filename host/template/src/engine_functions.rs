@@ -9,26 +9,26 @@ const ANY: Param = Param::Any;
 /// The functions by name.
 pub(crate) fn table() -> Table {
     Table::from_iter([
-        Entry::fixed("include", &[STRING, ANY], include),
-        Entry::fixed("tpl", &[STRING, ANY], tpl),
+        Entry::text("include", &[STRING, ANY], include),
+        Entry::text("tpl", &[STRING, ANY], tpl),
         Entry::fixed("required", &[STRING, ANY], required),
         Entry::fixed("fail", &[STRING], fail),
         Entry::fixed("lookup", &[STRING, STRING, STRING, STRING], lookup),
     ])
 }
 
-fn include(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, FnError> {
+fn include(ctx: &mut Ctx<'_>, args: &[Value], out: &mut Vec<u8>) -> Result<(), FnError> {
     let [name, data] = args else {
         return Err(FnError::arguments());
     };
-    ctx.include(&as_text(name).unwrap_or_default(), data.clone())
+    ctx.include(&as_text(name).unwrap_or_default(), data.clone(), out)
 }
 
-fn tpl(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, FnError> {
+fn tpl(ctx: &mut Ctx<'_>, args: &[Value], out: &mut Vec<u8>) -> Result<(), FnError> {
     let [text, data] = args else {
         return Err(FnError::arguments());
     };
-    ctx.tpl(&as_text(text).unwrap_or_default(), data.clone())
+    ctx.tpl(&as_text(text).unwrap_or_default(), data.clone(), out)
 }
 
 fn required(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, FnError> {

@@ -2,6 +2,7 @@
 
 mod call;
 mod field;
+mod text;
 
 use std::sync::Arc;
 
@@ -186,9 +187,10 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
     }
 
     fn action(&mut self, dot: &Got, node: &'p Node, pipe: &'p Pipe) -> Exec<()> {
-        self.at = At::Node(node, pipe.pos);
-        let got = self.pipeline(dot, pipe)?;
-        if pipe.decl.is_empty() { self.print(node, pipe, &got.value) } else { Ok(()) }
+        match pipe.decl.is_empty() {
+            true => self.print_pipeline(dot, node, pipe),
+            false => self.pipeline(dot, pipe).map(drop),
+        }
     }
 
     fn print(&mut self, node: &'p Node, pipe: &'p Pipe, value: &Value) -> Exec<()> {
@@ -362,14 +364,8 @@ impl<'e, 'p, 'r> Frame<'e, 'p, 'r> {
 
     fn pipeline(&mut self, dot: &Got, pipe: &'p Pipe) -> Exec<Got> {
         self.at = At::Pipe(pipe);
-        let mut piped = None;
-        for command in &pipe.commands {
-            let got = self.command(dot, command, piped)?;
-            // The end of a command looks into the interface: a nil in it is no value at all.
-            let value = if got.value.is_none() { invalid() } else { got.value };
-            piped = Some(Got::concrete(value));
-        }
-        let got = piped.unwrap_or_else(|| Got::concrete(invalid()));
+        let piped = self.stages(dot, &pipe.commands)?;
+        let got = self.value_of(piped).unwrap_or_else(|| Got::concrete(invalid()));
         for variable in &pipe.decl {
             if pipe.assign {
                 self.set(variable.id, &variable.name, got.clone())?;

@@ -17,11 +17,17 @@ use crate::exec::Got;
 use crate::jinja::Running;
 use crate::program::{Cache, Dialect, Program, Set};
 use crate::run::{Limits, LookupError, Run};
-use crate::value::print::PrintError;
+use crate::value::print::{PrintError, print_value};
 use crate::value::{Value, as_map, string_value};
 
 /// The body of a template function.
 pub type Function = fn(&mut Ctx<'_>, &[Value]) -> Result<Value, FnError>;
+
+/// The body of a function whose result is text: appends it.
+pub type Writer = fn(&mut Ctx<'_>, &[Value], &mut Vec<u8>) -> Result<(), FnError>;
+
+/// The body of a function that makes a text of its last argument, which comes apart: appends it.
+pub type Filter = fn(&mut Ctx<'_>, &[Value], &[u8], &mut Vec<u8>) -> Result<(), FnError>;
 
 /// The Go type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +69,19 @@ pub struct Entry {
     /// Its parameters.
     pub signature: Signature,
     /// Its body.
-    pub call: Function,
+    pub body: Body,
+}
+
+/// What a function gives. Text goes where it is wanted without becoming a value on the way, which most text of
+/// charts does not need to be.
+#[derive(Clone, Copy, Debug)]
+pub enum Body {
+    /// A value.
+    Value(Function),
+    /// Text.
+    Text(Writer),
+    /// Text made of a text.
+    Filter(Filter),
 }
 
 /// Functions by name.
@@ -111,7 +129,7 @@ pub struct Ctx<'r> {
     /// Variables of the templates that run, the innermost's last: one list for all, which is made once.
     pub(crate) variables: Vec<(u32, Got)>,
     /// Empty lists for the arguments of calls, and for texts of includes: with the room they once had.
-    pub(crate) spare_lists: Vec<Vec<Value>>,
+    spare_lists: Vec<Vec<Value>>,
     spare_texts: Vec<Vec<u8>>,
     /// Templates within templates right now.
     pub(crate) depth: usize,
@@ -121,6 +139,9 @@ pub struct Ctx<'r> {
     entangled: Vec<Value>,
     stream: Stream,
 }
+
+/// Bytes of a text that is kept for the next one; most includes write less.
+const SPARE_TEXT: usize = 64 << 10;
 
 /// Maps remembered by [`Ctx::entangle`]; charts that nest more are not leaking by accident.
 const MAX_ENTANGLED: usize = 10_000;
@@ -163,12 +184,63 @@ impl Signature {
 impl Entry {
     /// A function with exactly these parameters.
     pub const fn fixed(name: &'static str, params: &'static [Param], call: Function) -> Self {
-        Self { name, signature: Signature::fixed(params), call }
+        Self { name, signature: Signature::fixed(params), body: Body::Value(call) }
     }
 
     /// A function with these parameters, then any number of another type.
     pub const fn variadic(name: &'static str, params: &'static [Param], rest: Param, call: Function) -> Self {
-        Self { name, signature: Signature::variadic(params, rest), call }
+        Self { name, signature: Signature::variadic(params, rest), body: Body::Value(call) }
+    }
+
+    /// A function with exactly these parameters that gives text.
+    pub const fn text(name: &'static str, params: &'static [Param], write: Writer) -> Self {
+        Self { name, signature: Signature::fixed(params), body: Body::Text(write) }
+    }
+
+    /// A function with these parameters, then any number of another type, that gives text.
+    pub const fn texts(name: &'static str, params: &'static [Param], rest: Param, write: Writer) -> Self {
+        Self { name, signature: Signature::variadic(params, rest), body: Body::Text(write) }
+    }
+
+    /// A function with exactly these parameters, the last of them a string, that makes text of that one.
+    pub const fn filter(name: &'static str, params: &'static [Param], write: Filter) -> Self {
+        Self { name, signature: Signature::fixed(params), body: Body::Filter(write) }
+    }
+
+    /// The result for arguments that fit the signature.
+    ///
+    /// # Errors
+    /// When the function fails.
+    pub fn call(&self, ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, FnError> {
+        if let Body::Value(call) = self.body {
+            return call(ctx, args);
+        }
+        let mut out = ctx.spare_text();
+        self.write(ctx, args, None, &mut out)?;
+        ctx.check_len(out.len())?;
+        Ok(ctx.text_value(out))
+    }
+
+    /// Appends the result of a function that gives text; the last argument may come apart.
+    ///
+    /// # Errors
+    /// When the function fails; what was appended by then stays.
+    pub(crate) fn write(
+        &self,
+        ctx: &mut Ctx<'_>,
+        args: &[Value],
+        text: Option<&[u8]>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), FnError> {
+        match (self.body, text) {
+            (Body::Text(write), _) => write(ctx, args, out),
+            (Body::Filter(write), Some(text)) => write(ctx, args, text, out),
+            (Body::Filter(write), None) => {
+                let (last, args) = args.split_last().ok_or_else(FnError::arguments)?;
+                write(ctx, args, last.as_bytes().ok_or_else(FnError::arguments)?, out)
+            }
+            (Body::Value(call), _) => Ok(print_value(&call(ctx, args)?, out)?),
+        }
     }
 }
 
@@ -387,6 +459,38 @@ impl<'r> Ctx<'r> {
         let bytes = bytes.into();
         self.check_len(bytes.len())?;
         Ok(string_value(bytes))
+    }
+
+    /// An empty text with the room an earlier one had; [`Ctx::text_value`] or [`Ctx::keep_text`] takes it back.
+    pub(crate) fn spare_text(&mut self) -> Vec<u8> {
+        self.spare_texts.pop().unwrap_or_default()
+    }
+
+    pub(crate) fn keep_text(&mut self, mut text: Vec<u8>) {
+        if text.capacity() <= SPARE_TEXT {
+            text.clear();
+            self.spare_texts.push(text);
+        }
+    }
+
+    /// An empty list for arguments; [`Ctx::keep_list`] takes it back.
+    pub(crate) fn spare_list(&mut self) -> Vec<Value> {
+        self.spare_lists.pop().unwrap_or_else(|| Vec::with_capacity(4))
+    }
+
+    pub(crate) fn keep_list(&mut self, mut list: Vec<Value>) {
+        list.clear();
+        self.spare_lists.push(list);
+    }
+
+    /// A text as a Go string.
+    pub(crate) fn text_value(&mut self, text: Vec<u8>) -> Value {
+        let value = match str::from_utf8(&text) {
+            Ok(text) => Value::from(text),
+            Err(_) => Value::from_bytes(text.clone()),
+        };
+        self.keep_text(text);
+        value
     }
 
     /// Guards a text that is about to be made.

@@ -221,6 +221,9 @@ impl<'s> Lexer<'s> {
 
     fn action(&mut self) -> Lexed {
         loop {
+            if self.usual_item() {
+                continue;
+            }
             if let Some(trim) = self.right_delim_ahead() {
                 if self.parens > 0 {
                     return Err("unclosed left paren".to_owned());
@@ -233,6 +236,34 @@ impl<'s> Lexer<'s> {
             };
             self.item(c)?;
         }
+    }
+
+    /// Reads one of the items most actions are made of, if that comes next: the others are read with more care.
+    fn usual_item(&mut self) -> bool {
+        let (kind, len) = match self.bytes() {
+            [b' ', next, ..] if !matches!(next, b' ' | b'\t' | b'\r' | b'\n' | b'-') => {
+                (Kind::Space, Some(1))
+            }
+            [b'|', ..] => (Kind::Pipe, Some(1)),
+            [b'.', rest @ ..] if !rest.first().is_some_and(u8::is_ascii_digit) => match plain_word(rest) {
+                Some(0) => (Kind::Dot, Some(1)),
+                len => (Kind::Field, len.map(|len| len + 1)),
+            },
+            [b'$', rest @ ..] => (Kind::Variable, plain_word(rest).map(|len| len + 1)),
+            [b'"', rest @ ..] => (Kind::Str, plain_text(rest)),
+            bytes @ [b'a'..=b'z' | b'A'..=b'Z' | b'_', ..] => (Kind::Identifier, plain_word(bytes)),
+            _ => return false,
+        };
+        let Some(len) = len else { return false };
+        self.pos += len;
+        match kind {
+            Kind::Identifier => {
+                let word = self.source.get(self.start..self.pos).unwrap_or_default();
+                self.emit(keyword(word));
+            }
+            kind => self.emit(kind),
+        }
+        true
     }
 
     fn item(&mut self, c: char) -> Lexed {
@@ -401,6 +432,23 @@ impl<'s> Lexer<'s> {
         }
         true
     }
+}
+
+/// Bytes of the word that starts here, when all of it is ASCII and something ends it that may.
+fn plain_word(bytes: &[u8]) -> Option<usize> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let len = bytes.iter().position(|byte| !is_plain(byte))?;
+    match bytes.get(len..)? {
+        [b' ' | b'\t' | b'\r' | b'\n' | b'.' | b',' | b'|' | b':' | b')' | b'(', ..] => Some(len),
+        [b'}', b'}', ..] => Some(len),
+        _ => None,
+    }
+}
+
+/// Bytes of a quoted text with both quotes, of which the first was read, when nothing in it is escaped.
+fn plain_text(bytes: &[u8]) -> Option<usize> {
+    let end = bytes.iter().position(|byte| matches!(byte, b'"' | b'\\' | b'\n'))?;
+    (bytes.get(end) == Some(&b'"')).then_some(end + 2)
 }
 
 fn has_left_trim(after: &str) -> bool {

@@ -1,8 +1,9 @@
 //! Parses Go templates, with Go's messages.
 
+mod names;
 mod pipeline;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::Source;
@@ -11,6 +12,8 @@ use crate::error::Error;
 use crate::function::Table;
 use crate::lexer::{Kind, Token, line_at, tokens};
 use crate::quote::{quote, unquote};
+
+pub(crate) use names::Names;
 
 /// How deep parentheses and blocks may nest. Go stops parentheses at 10,000; the largest public
 /// charts have 12, and each level costs stack.
@@ -41,13 +44,10 @@ pub(crate) fn parse(
         nodes: Vec::new(),
         commands: Vec::new(),
         args: Vec::new(),
-        fields: Vec::new(),
-        templates: HashMap::new(),
+        templates: BTreeMap::new(),
     };
     parser.file(name)?;
-    let mut templates: Vec<_> = parser.templates.into_values().collect();
-    templates.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(templates)
+    Ok(parser.templates.into_values().collect())
 }
 
 /// Whether a template is only white space: such a one replaces no other.
@@ -80,40 +80,21 @@ struct Parser<'s> {
     nodes: Vec<Node>,
     commands: Vec<Command>,
     args: Vec<Expr>,
-    fields: Vec<Arc<str>>,
-    templates: HashMap<Arc<str>, Template>,
+    templates: BTreeMap<Arc<str>, Template>,
 }
 
-/// What is known inside one template.
+/// What is known inside one template, besides `$`.
+#[derive(Default)]
 struct Scope {
     /// Those that can be used here.
     variables: Vec<Arc<str>>,
-    /// All names of variables so far: their place is their number.
+    /// All names of variables so far: their place is their number, from 1.
     ids: Vec<Arc<str>>,
     ranges: usize,
 }
 
-/// Names that were read before: most occur often, and share their text.
-#[derive(Default)]
-pub(crate) struct Names(Vec<Option<Arc<str>>>);
-
-impl Names {
-    /// Names that are kept; of two that meet at one place the later stays.
-    const PLACES: usize = 512;
-
-    fn get(&mut self, text: &str) -> Arc<str> {
-        if self.0.is_empty() {
-            self.0.resize(Self::PLACES, None);
-        }
-        let mix = |hash: usize, byte: &u8| hash.wrapping_mul(31).wrapping_add(usize::from(*byte));
-        let place = text.as_bytes().iter().fold(text.len(), mix) % Self::PLACES;
-        match self.0.get_mut(place) {
-            Some(Some(name)) if **name == *text => Arc::clone(name),
-            Some(free) => Arc::clone(free.insert(Arc::from(text))),
-            None => Arc::from(text),
-        }
-    }
-}
+/// The variable that is always there, with the number 0.
+const ROOT: &str = "$";
 
 /// How a list of nodes ended.
 enum End {
@@ -122,13 +103,6 @@ enum End {
 }
 
 type Parsed<T> = Result<T, Error>;
-
-impl Default for Scope {
-    fn default() -> Self {
-        let root: Arc<str> = Arc::from("$");
-        Self { variables: vec![Arc::clone(&root)], ids: vec![root], ranges: 0 }
-    }
-}
 
 impl<'s> Parser<'s> {
     // --- tokens ---

@@ -32,10 +32,17 @@ pub(crate) struct Spec {
 /// # Errors
 /// For values deeper or longer than the limits of printing.
 pub(crate) fn sprintf(format: &[u8], args: &[Value]) -> Result<Vec<u8>, PrintError> {
-    let mut printer =
-        Printer { rest: format, args, next: 0, reordered: false, index_ok: true, out: Vec::new() };
-    printer.run()?;
-    Ok(printer.out)
+    let mut out = Vec::new();
+    sprintf_into(format, args, &mut out)?;
+    Ok(out)
+}
+
+/// Appends what [`sprintf`] gives.
+///
+/// # Errors
+/// As [`sprintf`]; what was appended by then stays.
+pub(crate) fn sprintf_into(format: &[u8], args: &[Value], out: &mut Vec<u8>) -> Result<(), PrintError> {
+    Printer { rest: format, args, next: 0, reordered: false, index_ok: true, out }.run()
 }
 
 struct Printer<'f> {
@@ -44,7 +51,7 @@ struct Printer<'f> {
     next: usize,
     reordered: bool,
     index_ok: bool,
-    out: Vec<u8>,
+    out: &'f mut Vec<u8>,
 }
 
 impl Printer<'_> {
@@ -200,7 +207,7 @@ impl Printer<'_> {
             spec.sharp_v = std::mem::take(&mut spec.sharp);
             spec.plus_v = std::mem::take(&mut spec.plus);
         }
-        print_arg(arg, verb, &spec, &mut self.out)
+        print_arg(arg, verb, &spec, self.out)
     }
 
     fn marker(&mut self, verb: char, what: &str) {
@@ -222,7 +229,7 @@ impl Printer<'_> {
             };
             self.out.extend(std::mem::take(&mut text).bytes());
             if !is_nil(arg) {
-                print_arg(arg, 'v', &Spec::default(), &mut self.out)?;
+                print_arg(arg, 'v', &Spec::default(), self.out)?;
             }
         }
         self.out.push(b')');

@@ -43,7 +43,7 @@ pub enum Dialect {
 /// Templates by name; what `tpl` defines lies over what was there.
 #[derive(Debug, Default)]
 pub(crate) struct Set {
-    own: HashMap<Arc<str>, Arc<Template>>,
+    own: HashMap<Arc<str>, Arc<Template>, foldhash::fast::RandomState>,
     under: Option<Arc<Set>>,
 }
 
@@ -103,7 +103,7 @@ impl Program {
     pub fn parse_all(dialect: Dialect, sources: &[Source]) -> (Self, Vec<Error>) {
         let mut set = Set::default();
         let mut errors = Vec::new();
-        let mut names = Names::default();
+        let mut names = Names::of(sources.iter().map(|source| source.text.len()).sum());
         for source in sources {
             match parse(&Arc::new(source.clone()), &source.name, dialect.functions(), &mut names) {
                 Ok(templates) => templates.into_iter().for_each(|template| set.add(template)),
@@ -150,12 +150,10 @@ impl Program {
         let result = crate::stack::grown(|| Frame::execute(&mut ctx, &template, dot.clone(), &mut out));
         ctx.break_cycles(dot);
         result?;
-        let text =
-            String::from_utf8(out).unwrap_or_else(|err| String::from_utf8_lossy(err.as_bytes()).into_owned());
-        Ok(match self.dialect {
-            Dialect::Helm => without_no_value(text),
-            Dialect::Plain => text,
-        })
+        if self.dialect == Dialect::Helm {
+            drop_no_value(&mut out, 0);
+        }
+        Ok(String::from_utf8(out).unwrap_or_else(|err| String::from_utf8_lossy(err.as_bytes()).into_owned()))
     }
 
     fn render_jinja(&self, jinja: &Jinja, name: &str, dot: &Value, run: &Run<'_>) -> Result<String, Error> {
@@ -185,13 +183,23 @@ impl Program {
     }
 }
 
-/// A text as Helm hands it out: Go's text for a missing value never stays, even where the chart's
-/// author wrote it.
-pub(crate) fn without_no_value(text: String) -> String {
-    match memchr::memmem::find(text.as_bytes(), crate::exec::NO_VALUE.as_bytes()) {
-        Some(_) => text.replace(crate::exec::NO_VALUE, ""),
-        None => text,
+/// Takes Go's text for a missing value out of what stands behind a place, as Helm does before it hands text out:
+/// even where the chart's author wrote it.
+pub(crate) fn drop_no_value(out: &mut Vec<u8>, from: usize) {
+    let marker = crate::exec::NO_VALUE.as_bytes();
+    let text = out.get(from..).unwrap_or_default();
+    if memchr::memmem::find(text, marker).is_none() {
+        return;
     }
+    let mut kept = Vec::with_capacity(text.len());
+    let mut start = 0;
+    for at in memchr::memmem::find_iter(text, marker) {
+        kept.extend_from_slice(text.get(start..at).unwrap_or_default());
+        start = at + marker.len();
+    }
+    kept.extend_from_slice(text.get(start..).unwrap_or_default());
+    out.truncate(from);
+    out.append(&mut kept);
 }
 
 // === impl Set ===
@@ -222,7 +230,7 @@ impl Set {
     pub(crate) fn parse_text(text: &str, functions: &'static Table) -> Result<Self, Error> {
         let source = Arc::new(Source { name: Arc::from(ROOT), text: Arc::from(text) });
         let mut set = Self::default();
-        for template in parse(&source, &source.name, functions, &mut Names::default())? {
+        for template in parse(&source, &source.name, functions, &mut Names::of(text.len()))? {
             set.add(template);
         }
         Ok(set)

@@ -4,16 +4,28 @@ use std::fmt::Write as _;
 
 /// A double-quoted Go string of these bytes, as `%q` prints it.
 pub(crate) fn quote(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len() + 2);
-    out.push('"');
+    let mut out = Vec::with_capacity(bytes.len() + 2);
+    quote_into(bytes, &mut out);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Appends what [`quote`] gives.
+pub(crate) fn quote_into(bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    if bytes.iter().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')) {
+        out.extend_from_slice(bytes);
+        out.push(b'"');
+        return;
+    }
+    let mut text = String::new();
     for chunk in bytes.utf8_chunks() {
-        chunk.valid().chars().for_each(|c| escape(c, '"', &mut out));
+        chunk.valid().chars().for_each(|c| escape(c, '"', &mut text));
         for byte in chunk.invalid() {
-            let _ = write!(out, "\\x{byte:02x}");
+            let _ = write!(text, "\\x{byte:02x}");
         }
     }
-    out.push('"');
-    out
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
 }
 
 /// A double-quoted Go string in ASCII, as `%+q` prints it.
@@ -63,7 +75,7 @@ fn escape(c: char, mark: char, out: &mut String) {
     // Writing to a string cannot fail.
     let _ = match short {
         Some(short) => write!(out, "\\{short}"),
-        None if is_print(c) => write!(out, "{c}"),
+        None if is_print(c) => out.write_char(c),
         None if code < 0x80 => write!(out, "\\x{code:02x}"),
         None if code < 0x1_0000 => write!(out, "\\u{code:04x}"),
         None => write!(out, "\\U{code:08x}"),
@@ -97,7 +109,10 @@ pub(crate) fn unquote(literal: &str) -> Option<Vec<u8>> {
     let mut rest = literal.strip_prefix('"')?.strip_suffix('"')?;
     let mut out = Vec::with_capacity(rest.len());
     while !rest.is_empty() {
-        rest = unquote_one(rest, '"', &mut out)?;
+        let plain = rest.find(['\\', '"', '\n']).unwrap_or(rest.len());
+        let (text, other) = rest.split_at(plain);
+        out.extend_from_slice(text.as_bytes());
+        rest = if other.is_empty() { other } else { unquote_one(other, '"', &mut out)? };
     }
     Some(out)
 }

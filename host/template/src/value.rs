@@ -24,6 +24,7 @@ pub mod types;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub use minijinja::Value;
@@ -69,13 +70,25 @@ pub enum ListType {
 /// A Go map: every clone of its [`Value`] is the same map, and mutation through one is seen by all.
 #[derive(Debug, Default)]
 pub struct Map {
-    entries: RwLock<Entries>,
+    entries: RwLock<Body>,
     /// The map whose entries these are, where this is another type's name for it.
     seen: Option<Arc<Map>>,
     ty: MapType,
     /// A nil map of Go: empty, and `null` in JSON and YAML.
     is_null: bool,
 }
+
+/// The entries of a map: its own, or those of a frozen tree until somebody wants a map of it.
+#[derive(Debug, Default)]
+pub struct Body {
+    /// Empty as long as the map is frozen.
+    own: Entries,
+    frozen: Option<Frozen>,
+}
+
+/// Entries that maps of many renders share, with all that is in them. Templates never see the maps and lists in
+/// it: each map that is made of it gets its own when one of them is asked for, one level at a time.
+pub type Frozen = Arc<Entries>;
 
 /// A Go slice. Its items do not change; what is in them may.
 #[derive(Debug, Default)]
@@ -111,6 +124,26 @@ pub fn map_value(entries: Entries) -> Value {
 /// A nil map of the given type: an empty one that is `null` in JSON and YAML.
 pub fn nil_map(ty: MapType) -> Value {
     Value::from_object(Map { entries: RwLock::default(), seen: None, ty, is_null: true })
+}
+
+/// A new `map[string]interface {}` with the entries of a frozen tree.
+pub fn frozen_map(entries: Frozen) -> Value {
+    let body = Body { own: Entries::new(), frozen: Some(entries) };
+    let entries = RwLock::new(body);
+    Value::from_object(Map { entries, seen: None, ty: MapType::Any, is_null: false })
+}
+
+/// A value of a frozen tree as one that may change: its maps and lists are new ones.
+pub fn thawed(value: &Value) -> Value {
+    if let Some(entries) = as_map(value).and_then(Map::frozen) {
+        return frozen_map(entries);
+    }
+    match as_list(value) {
+        Some(list) if list.items.iter().any(is_container) => {
+            typed_list(list.items.iter().map(thawed).collect(), list.ty)
+        }
+        _ => value.clone(),
+    }
 }
 
 /// A new map of the given type.
@@ -225,12 +258,13 @@ fn has_items(value: &Value) -> bool {
 impl Map {
     /// A map with these entries.
     pub fn new(entries: Entries, ty: MapType) -> Self {
-        Self { entries: RwLock::new(entries), seen: None, ty, is_null: false }
+        let body = Body { own: entries, frozen: None };
+        Self { entries: RwLock::new(body), seen: None, ty, is_null: false }
     }
 
     /// Whether it is `null` in JSON and YAML: a nil map into which nothing was put.
     pub(crate) fn is_null(&self) -> bool {
-        self.is_null && self.read().is_empty()
+        self.is_null && self.is_empty()
     }
 
     /// The Go type of the map.
@@ -240,6 +274,12 @@ impl Map {
 
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<Value> {
+        let body = self.peek();
+        let value = body.known().get(key)?;
+        if body.frozen.is_none() || !is_container(value) {
+            return Some(value.clone());
+        }
+        drop(body);
         self.read().get(key).cloned()
     }
 
@@ -268,22 +308,22 @@ impl Map {
 
     /// Whether the key is there, be its value nil.
     pub fn contains_key(&self, key: &str) -> bool {
-        self.read().contains_key(key)
+        self.peek().known().contains_key(key)
     }
 
     /// Number of entries.
     pub fn len(&self) -> usize {
-        self.read().len()
+        self.peek().known().len()
     }
 
     /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
-        self.read().is_empty()
+        self.peek().known().is_empty()
     }
 
     /// The keys in order.
     pub fn keys(&self) -> Vec<Arc<str>> {
-        self.read().keys().cloned().collect()
+        self.peek().known().keys().cloned().collect()
     }
 
     /// A copy of the entries as they are now (values stay shared): take it before running anything
@@ -292,19 +332,62 @@ impl Map {
         self.read().iter().map(|(k, v)| (Arc::clone(k), v.clone())).collect()
     }
 
+    /// As [`Map::snapshot`] for who only reads: maps and lists in it may be those of a frozen tree, and must not
+    /// reach a template.
+    pub fn glance(&self) -> Vec<(Arc<str>, Value)> {
+        self.peek().known().iter().map(|(k, v)| (Arc::clone(k), v.clone())).collect()
+    }
+
+    /// The entries of a frozen tree, as long as the map has no own.
+    pub fn frozen(&self) -> Option<Frozen> {
+        self.peek().frozen.clone()
+    }
+
     /// The entries for reading; hold it shortly and call nothing that could write the map.
-    pub fn read(&self) -> RwLockReadGuard<'_, Entries> {
-        self.whole().entries.read().unwrap_or_else(PoisonError::into_inner)
+    pub fn read(&self) -> RwLockReadGuard<'_, Body> {
+        if self.peek().frozen.is_some() {
+            drop(self.write());
+        }
+        self.peek()
     }
 
     /// The entries for writing; hold it shortly and call nothing that could read the map.
-    pub fn write(&self) -> RwLockWriteGuard<'_, Entries> {
-        self.whole().entries.write().unwrap_or_else(PoisonError::into_inner)
+    pub fn write(&self) -> RwLockWriteGuard<'_, Body> {
+        let mut body = self.whole().entries.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(frozen) = body.frozen.take() {
+            body.own = frozen.iter().map(|(key, value)| (Arc::clone(key), thawed(value))).collect();
+        }
+        body
+    }
+
+    fn peek(&self) -> RwLockReadGuard<'_, Body> {
+        self.whole().entries.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The map that has the entries.
     fn whole(&self) -> &Self {
         self.seen.as_deref().unwrap_or(self)
+    }
+}
+
+impl Body {
+    /// All entries, be they frozen.
+    fn known(&self) -> &Entries {
+        self.frozen.as_deref().unwrap_or(&self.own)
+    }
+}
+
+impl Deref for Body {
+    type Target = Entries;
+
+    fn deref(&self) -> &Entries {
+        &self.own
+    }
+}
+
+impl DerefMut for Body {
+    fn deref_mut(&mut self) -> &mut Entries {
+        &mut self.own
     }
 }
 
@@ -344,9 +427,9 @@ impl Object for Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        let entries = self.entries.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if entries.values().any(is_container) {
-            unravel(std::mem::take(entries).into_values().collect());
+        let body = self.entries.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if body.own.values().any(is_container) {
+            unravel(std::mem::take(&mut body.own).into_values().collect());
         }
     }
 }
@@ -402,8 +485,8 @@ fn unravel(mut pending: Vec<Value>) {
         if let Some(map) = value.downcast_object::<Map>() {
             drop(value);
             if let Some(mut map) = Arc::into_inner(map) {
-                let entries = map.entries.get_mut().unwrap_or_else(PoisonError::into_inner);
-                pending.extend(std::mem::take(entries).into_values());
+                let body = map.entries.get_mut().unwrap_or_else(PoisonError::into_inner);
+                pending.extend(std::mem::take(&mut body.own).into_values());
             }
         } else if let Some(list) = value.downcast_object::<List>() {
             drop(value);

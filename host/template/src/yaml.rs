@@ -20,6 +20,7 @@ mod scalar;
 
 use minijinja::Value;
 
+pub(crate) use emit::emit_into;
 pub use emit::{emit, emit_pretty};
 pub use error::{Error, Problem};
 

@@ -1,7 +1,5 @@
 //! `import-values`: what charts take from the defaults of those inside.
 
-use std::sync::Arc;
-
 use pintle_template::value::{self, Value, as_map};
 use serde_json::{Value as Json, json};
 
@@ -9,7 +7,10 @@ use super::Tree;
 use crate::{
     metadata::Dependency,
     scope::to_value,
-    values::{self, live},
+    values::{
+        self,
+        live::{self, Defaults},
+    },
     yaml,
 };
 
@@ -39,7 +40,7 @@ impl Tree {
         // The imports share mappings with what was seen, and may have changed it: both count.
         let defaults = live::copy(&seen)?;
         values::merge_tables(&defaults, &imported, warnings)?;
-        self.members[at].imported = Some(Arc::new(live::to_values(&defaults)?));
+        self.members[at].defaults = Defaults::freeze(&defaults)?;
         Ok(())
     }
 }

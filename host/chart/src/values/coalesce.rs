@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use pintle_template::value::{Map, Value, as_map};
+use pintle_template::value::{Map, Value, as_map, thawed};
 use serde_json::Value as Json;
 
 use super::{Error, live};
@@ -119,24 +119,28 @@ impl<'a> Coalesce<'a> {
     }
 
     fn defaults(&mut self, node: Node<'_>, values: &Map, prefix: &str) -> Result<(), Error> {
-        for (key, default) in node.defaults() {
+        let defaults = node.defaults();
+        for (key, default) in defaults.whole.iter() {
             let Some(value) = values.get(key) else {
-                if self.merge {
-                    values.insert(key.as_str(), crate::scope::to_value(default));
-                } else if !default.is_null() {
-                    values.insert(key.as_str(), live::without_nulls(default));
+                let from = if self.merge { &defaults.whole } else { &defaults.clean };
+                if let Some(default) = from.get(key) {
+                    values.insert(Arc::clone(key), thawed(default));
                 }
                 continue;
             };
-            match (as_map(&value), default) {
-                (Some(over), Json::Object(under)) => {
-                    let merge = self.merge || node.children().any(|child| child.name() == key);
-                    let under = if merge { live::of(under) } else { live::clean(under) };
+            match (as_map(&value), as_map(default).is_some()) {
+                (Some(over), true) => {
+                    let merge = self.merge || node.children().any(|child| *child.name() == **key);
+                    let from = if merge { &defaults.whole } else { &defaults.clean };
+                    let under = from.get(key).map(thawed);
                     let parent = Path::Text(prefix);
                     let place = Place { path: Path::Below(&parent, key), depth: 0, merge };
-                    as_map(&under).map_or(Ok(()), |under| self.tables(over, under, &place))?;
+                    under
+                        .as_ref()
+                        .and_then(as_map)
+                        .map_or(Ok(()), |under| self.tables(over, under, &place))?;
                 }
-                (Some(_), default) if !default.is_null() => {
+                (Some(_), false) if !default.is_none() => {
                     self.warnings.push(format!("skipped value for {prefix}.{key}: Not a table."));
                 }
                 _ if value.is_none() && !self.merge => drop(values.remove(key)),

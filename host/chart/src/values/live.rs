@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use pintle_template::value::{
-    Entries, Map, Number, Value, as_list, as_map, as_text, kind_of, list_value, map_value, nil, number,
+    Entries, Frozen, Map, Number, Value, as_list, as_map, as_text, frozen_map, kind_of, list_value,
+    map_value, nil, number,
 };
 use serde_json::{Number as JsonNumber, Value as Json};
 
@@ -51,18 +52,87 @@ pub(crate) fn of(values: &Values) -> Value {
     map_value(values.iter().map(|(key, value)| (Arc::from(key.as_str()), to_value(value))).collect())
 }
 
-/// The value without the nulls in its mappings; what is in a list stays as it is.
-pub(crate) fn without_nulls(value: &Json) -> Value {
-    match value {
-        Json::Object(table) => clean(table),
-        other => to_value(other),
+/// The defaults of a chart, which all renders share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Defaults {
+    /// As they are written.
+    pub(crate) whole: Frozen,
+    /// Without the nulls in mappings; what is in a list stays as it is.
+    pub(crate) clean: Frozen,
+}
+
+impl Defaults {
+    /// The defaults in JSON.
+    pub(crate) fn of(values: &Values) -> Self {
+        let whole = frozen_entries(values);
+        Self { clean: without_nulls(&whole), whole }
+    }
+
+    /// The entries of a mapping as defaults.
+    ///
+    /// # Errors
+    /// When it is nested too deep.
+    pub(crate) fn freeze(value: &Value) -> Result<Self, Error> {
+        let whole = match as_map(value) {
+            Some(map) => freeze_map(map, 0, &mut Budget::default())?,
+            None => Frozen::default(),
+        };
+        Ok(Self { clean: without_nulls(&whole), whole })
     }
 }
 
-/// The mapping without nulls, and without those in the mappings in it.
-pub(crate) fn clean(table: &Values) -> Value {
-    let kept = table.iter().filter(|(_, value)| !value.is_null());
-    map_value(kept.map(|(key, value)| (Arc::from(key.as_str()), without_nulls(value))).collect())
+fn frozen_entries(values: &Values) -> Frozen {
+    Arc::new(values.iter().map(|(key, value)| (Arc::from(key.as_str()), frozen_value(value))).collect())
+}
+
+fn frozen_value(json: &Json) -> Value {
+    match json {
+        Json::Object(map) => frozen_map(frozen_entries(map)),
+        Json::Array(items) => list_value(items.iter().map(frozen_value).collect()),
+        scalar => to_value(scalar),
+    }
+}
+
+fn freeze_map(map: &Map, depth: usize, budget: &mut Budget) -> Result<Frozen, Error> {
+    if let Some(frozen) = map.frozen() {
+        return Ok(frozen);
+    }
+    let mut entries = map.read().clone();
+    budget.take(entries.len(), depth)?;
+    for value in entries.values_mut() {
+        *value = freeze_value(value, depth + 1, budget)?;
+    }
+    Ok(Arc::new(entries))
+}
+
+fn freeze_value(value: &Value, depth: usize, budget: &mut Budget) -> Result<Value, Error> {
+    if let Some(map) = as_map(value) {
+        return Ok(frozen_map(freeze_map(map, depth, budget)?));
+    }
+    let Some(list) = as_list(value) else { return Ok(value.clone()) };
+    budget.take(list.items().len(), depth)?;
+    let items: Result<_, _> = list.items().iter().map(|item| freeze_value(item, depth + 1, budget)).collect();
+    Ok(list_value(items?))
+}
+
+/// The same without nulls in mappings; where there are none it is the same tree.
+fn without_nulls(entries: &Frozen) -> Frozen {
+    if !has_nulls(entries) {
+        return Arc::clone(entries);
+    }
+    let kept = entries.iter().filter(|(_, value)| !value.is_none());
+    let clean = kept.map(|(key, value)| {
+        let inner = as_map(value).and_then(Map::frozen);
+        let value = inner.map_or_else(|| value.clone(), |inner| frozen_map(without_nulls(&inner)));
+        (Arc::clone(key), value)
+    });
+    Arc::new(clean.collect())
+}
+
+fn has_nulls(entries: &Entries) -> bool {
+    entries.values().any(|value| {
+        value.is_none() || as_map(value).and_then(Map::frozen).is_some_and(|inner| has_nulls(&inner))
+    })
 }
 
 /// A copy that shares no mapping with the value, nor within itself.
@@ -75,6 +145,9 @@ pub(crate) fn copy(value: &Value) -> Result<Value, Error> {
 
 fn copy_at(value: &Value, depth: usize, budget: &mut Budget) -> Result<Value, Error> {
     if let Some(map) = as_map(value) {
+        if let Some(frozen) = map.frozen() {
+            return Ok(frozen_map(frozen));
+        }
         let mut copied = map.read().clone();
         budget.take(copied.len(), depth)?;
         for value in copied.values_mut() {
@@ -114,7 +187,7 @@ pub(crate) fn to_json(value: &Value) -> Result<Json, Error> {
 
 fn json_at(value: &Value, depth: usize, budget: &mut Budget) -> Result<Json, Error> {
     if let Some(map) = as_map(value) {
-        let entries = map.snapshot();
+        let entries = map.glance();
         budget.take(entries.len(), depth)?;
         let mut values = Values::new();
         for (key, value) in entries {

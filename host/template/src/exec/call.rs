@@ -17,7 +17,7 @@ impl<'p> Frame<'_, 'p, '_> {
     ) -> Exec<Got> {
         self.step(1)?;
         let name = word.entry.name;
-        let mut values = match word.special {
+        let values = match word.special {
             Special::And | Special::Or => {
                 return self.logic(dot, word, args, piped);
             }
@@ -29,9 +29,8 @@ impl<'p> Frame<'_, 'p, '_> {
             }
             Special::None => self.arguments(name, word.entry.signature, dot, args, piped)?,
         };
-        let result = (word.entry.call)(self.ctx, &values);
-        values.clear();
-        self.ctx.spare_lists.push(values);
+        let result = word.entry.call(self.ctx, &values);
+        self.ctx.keep_list(values);
         let value = result.map_err(|failure| {
             self.at = at;
             self.call_failed(name, failure)
@@ -71,11 +70,7 @@ impl<'p> Frame<'_, 'p, '_> {
         piped: Option<Got>,
     ) -> Exec<Vec<Value>> {
         self.check_count(name, signature, args.len(), piped.is_some())?;
-        let mut values = self.ctx.spare_lists.pop().unwrap_or_else(|| Vec::with_capacity(4));
-        for (index, arg) in args.iter().enumerate() {
-            let param = signature.param(index).unwrap_or(Param::Any);
-            values.push(self.argument(dot, arg, param)?);
-        }
+        let mut values = self.written_arguments(signature, dot, args)?;
         if let Some(piped) = piped {
             let param = signature.param(args.len()).unwrap_or(Param::Any);
             values.push(self.fit(piped, param)?);
@@ -83,7 +78,28 @@ impl<'p> Frame<'_, 'p, '_> {
         Ok(values)
     }
 
-    fn check_count(&self, name: &str, signature: Signature, given: usize, piped: bool) -> Exec<()> {
+    /// The arguments that stand in the template.
+    pub(super) fn written_arguments(
+        &mut self,
+        signature: Signature,
+        dot: &Got,
+        args: &'p [Expr],
+    ) -> Exec<Vec<Value>> {
+        let mut values = self.ctx.spare_list();
+        for (index, arg) in args.iter().enumerate() {
+            let param = signature.param(index).unwrap_or(Param::Any);
+            values.push(self.argument(dot, arg, param)?);
+        }
+        Ok(values)
+    }
+
+    pub(super) fn check_count(
+        &self,
+        name: &str,
+        signature: Signature,
+        given: usize,
+        piped: bool,
+    ) -> Exec<()> {
         let count = given + usize::from(piped);
         let want = signature.fixed.len();
         if signature.rest.is_some() && count < want {

@@ -126,10 +126,9 @@ impl<'p> Frame<'_, 'p, '_> {
     fn object_field(&mut self, object: &dyn GoObject, receiver: &Got, access: Access<'_, 'p>) -> Exec<Got> {
         let name = access.name;
         if let Some(signature) = object.method(name) {
-            let mut args = self.arguments(name, signature, access.dot, access.args, access.piped)?;
+            let args = self.arguments(name, signature, access.dot, access.args, access.piped)?;
             let result = object.call(name, self.ctx, &args);
-            args.clear();
-            self.ctx.spare_lists.push(args);
+            self.ctx.keep_list(args);
             return result.map(Got::concrete).map_err(|failure| {
                 self.at = access.at;
                 self.call_failed(name, failure)
@@ -180,7 +179,7 @@ fn misspelt(expr: &Expr, start: &Value) -> Option<String> {
         _ => return None,
     };
     let mut value = start.clone();
-    for name in names {
+    for name in names.iter() {
         let map = as_map(&value)?;
         match map.get(name) {
             Some(next) => value = next,

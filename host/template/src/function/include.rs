@@ -6,43 +6,29 @@ use super::{Ctx, FnError};
 use crate::ast::Template;
 use crate::error::Error;
 use crate::exec::Frame;
-use crate::program::{Dialect, ROOT, Set, without_no_value};
+use crate::program::{Dialect, ROOT, Set, drop_no_value};
 use crate::quote::quote;
 use crate::value::Value;
 
-/// Bytes of a text that is kept for the next include; most includes write less.
-const SPARE_TEXT: usize = 64 << 10;
-
 impl Ctx<'_> {
-    /// The text of a template, executed with its own dot and variables.
+    /// Appends the text of a template, executed with its own dot and variables.
     ///
     /// # Errors
     /// When there is no such template, when it fails, or when it includes itself too often.
-    pub fn include(&mut self, name: &str, data: Value) -> Result<Value, FnError> {
+    pub fn include(&mut self, name: &str, data: Value, out: &mut Vec<u8>) -> Result<(), FnError> {
         let Some(template) = self.templates.get(name) else {
-            return self.include_file(name, &data);
+            return self.include_file(name, &data, out);
         };
         self.enter(&template.name)?;
-        let mut out = self.spare_texts.pop().unwrap_or_default();
         let active = self.jinja.enter_go();
-        let result = self.execute(&template, data, &mut out);
+        let result = self.execute(&template, data, out);
         self.jinja.leave_go(active);
         self.leave();
-        result.map_err(|error| FnError::template(error, None))?;
-        self.check_len(out.len())?;
-        let text = match str::from_utf8(&out) {
-            Ok(text) => Value::from(text),
-            Err(_) => Value::from_bytes(out.clone()),
-        };
-        if out.capacity() <= SPARE_TEXT {
-            out.clear();
-            self.spare_texts.push(out);
-        }
-        Ok(text)
+        result.map_err(|error| FnError::template(error, None))
     }
 
     /// The text of a Jinja file, by a path from the file that runs or from the top chart.
-    fn include_file(&mut self, name: &str, data: &Value) -> Result<Value, FnError> {
+    fn include_file(&mut self, name: &str, data: &Value, out: &mut Vec<u8>) -> Result<(), FnError> {
         let file = match self.jinja.current() {
             Some((engine, parent)) => engine.resolve(name, &parent).map(|file| (engine, file)),
             None => self
@@ -56,57 +42,60 @@ impl Ctx<'_> {
         };
         self.enter(&file)?;
         self.descend()?;
-        let mut out = Vec::new();
-        let result = engine.render(self, &file, data, &mut out);
+        let result = engine.render(self, &file, data, out);
         self.depth -= 1;
         self.leave();
-        result.map_err(|error| FnError::template(error, None))?;
-        self.text(out)
+        result.map_err(|error| FnError::template(error, None))
     }
 
-    /// The text of a template given as text. It sees all templates, and what it defines itself.
+    /// Appends the text of a template given as text. It sees all templates, and what it defines itself.
     ///
     /// # Errors
     /// When the text is no template or fails.
-    pub fn tpl(&mut self, text: &str, data: Value) -> Result<Value, FnError> {
+    pub fn tpl(&mut self, text: &str, data: Value, out: &mut Vec<u8>) -> Result<(), FnError> {
         let bytes = text.as_bytes();
+        let from = out.len();
         let opens = |at: usize| matches!(bytes.get(at + 1), Some(b'{' | b'%' | b'#'));
         if !memchr::memchr_iter(b'{', bytes).any(opens) {
-            return self.text(without_no_value(text.to_owned()));
+            out.extend_from_slice(bytes);
+            drop_no_value(out, from);
+            return Ok(());
         }
         self.charge(text.len() as u64 / 16)?;
         if let Some((engine, parent)) = self.jinja.current() {
             self.descend()?;
             let result = engine.render_text(self, text, &parent, &data);
             self.depth -= 1;
-            return self.text(result.map_err(|error| FnError::template(error, None))?);
+            out.extend_from_slice(&result.map_err(|error| FnError::template(error, None))?);
+            return Ok(());
         }
         let parsed = self.parse_text(text).map_err(|error| {
             let quoted = quote(text.as_bytes());
             FnError::new(format!("cannot parse template {quoted}: {}", error.go_text()))
         })?;
-        let overlay = Arc::new(parsed.over(&self.templates));
-        let outer = std::mem::replace(&mut self.templates, overlay);
-        let result = self.tpl_text(data);
-        self.templates = outer;
-        let out = result.map_err(|error| {
+        self.tpl_parsed(&parsed, data, out).map_err(|error| {
             let quoted = quote(text.as_bytes());
             let note = format!("error during tpl function execution for {quoted}");
             FnError::template(error, Some(note))
         })?;
-        let text = self.text(out)?;
-        match (self.dialect, text.as_str()) {
-            (Dialect::Helm, Some(text)) => Ok(Value::from(without_no_value(text.to_owned()))),
-            _ => Ok(text),
+        // Bytes that are no text keep what they have, as a value of bytes does.
+        let is_text =
+            self.dialect == Dialect::Helm && str::from_utf8(out.get(from..).unwrap_or_default()).is_ok();
+        if is_text {
+            drop_no_value(out, from);
         }
+        Ok(())
     }
 
-    fn tpl_text(&mut self, data: Value) -> Result<Vec<u8>, Error> {
-        let mut out = Vec::new();
-        if let Some(template) = self.templates.get(ROOT) {
-            self.execute(&template, data, &mut out)?;
-        }
-        Ok(out)
+    fn tpl_parsed(&mut self, parsed: &Set, data: Value, out: &mut Vec<u8>) -> Result<(), Error> {
+        let overlay = Arc::new(parsed.over(&self.templates));
+        let outer = std::mem::replace(&mut self.templates, overlay);
+        let result = match self.templates.get(ROOT) {
+            Some(template) => self.execute(&template, data, out),
+            None => Ok(()),
+        };
+        self.templates = outer;
+        result
     }
 
     fn parse_text(&self, text: &str) -> Result<Arc<Set>, Error> {

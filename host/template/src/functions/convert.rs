@@ -11,8 +11,8 @@ use crate::yaml::json::{JsonError, Layout, to_json};
 use crate::yaml::json_read::from_json;
 
 pub(super) const TABLE: &[Entry] = &[
-    Entry::fixed("toYaml", &[ANY], |ctx, args| or_nothing(ctx, to_yaml(args))),
-    Entry::fixed("mustToYaml", &[ANY], |ctx, args| or_fail(ctx, to_yaml(args))),
+    Entry::text("toYaml", &[ANY], to_yaml),
+    Entry::text("mustToYaml", &[ANY], must_to_yaml),
     Entry::fixed("toYamlPretty", &[ANY], |ctx, args| {
         or_nothing(ctx, yaml_text(yaml::emit_pretty(any(args, 0)?)))
     }),
@@ -63,8 +63,29 @@ impl From<JsonError> for FnOrJson {
     }
 }
 
-fn to_yaml(args: &[Value]) -> Text {
-    yaml_text(yaml::emit(any(args, 0)?))
+fn to_yaml(ctx: &mut Ctx<'_>, args: &[Value], out: &mut Vec<u8>) -> std::result::Result<(), FnError> {
+    let from = out.len();
+    match write_yaml(any(args, 0)?, out) {
+        Ok(()) => ctx.charge((out.len() - from) as u64 / 64),
+        Err(FnOrJson::Json(_)) => Ok(()),
+        Err(FnOrJson::Fn(err)) => Err(err),
+    }
+}
+
+fn must_to_yaml(ctx: &mut Ctx<'_>, args: &[Value], out: &mut Vec<u8>) -> std::result::Result<(), FnError> {
+    let from = out.len();
+    write_yaml(any(args, 0)?, out).map_err(FnError::from)?;
+    ctx.charge((out.len() - from) as u64 / 64)
+}
+
+/// Appends the text without the line break at its end.
+fn write_yaml(value: &Value, out: &mut Vec<u8>) -> std::result::Result<(), FnOrJson> {
+    let from = out.len();
+    yaml::emit_into(value, out)?;
+    if out.len() > from && out.last() == Some(&b'\n') {
+        out.pop();
+    }
+    Ok(())
 }
 
 /// The text without the line break at its end.
@@ -72,6 +93,15 @@ fn yaml_text(text: std::result::Result<String, JsonError>) -> Text {
     let mut text = text?;
     text.truncate(text.strip_suffix('\n').map_or(text.len(), str::len));
     Ok(text)
+}
+
+impl From<FnOrJson> for FnError {
+    fn from(err: FnOrJson) -> Self {
+        match err {
+            FnOrJson::Fn(err) => err,
+            FnOrJson::Json(err) => Self::new(err.to_string()),
+        }
+    }
 }
 
 fn json(args: &[Value], layout: Layout) -> Text {
@@ -89,9 +119,7 @@ fn or_nothing(ctx: &mut Ctx<'_>, text: Text) -> Result {
 fn or_fail(ctx: &mut Ctx<'_>, text: Text) -> Result {
     match text {
         Ok(text) => charged(ctx, text),
-        Err(FnOrJson::Json(JsonError::Control)) => Err(FnError::new(JsonError::Control.to_string())),
-        Err(FnOrJson::Json(err)) => Err(FnError::new(err.to_string())),
-        Err(FnOrJson::Fn(err)) => Err(err),
+        Err(err) => Err(err.into()),
     }
 }
 

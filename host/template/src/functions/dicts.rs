@@ -40,7 +40,9 @@ fn dict(_: &mut Ctx<'_>, args: &[Value]) -> Result {
     let mut entries = Entries::new();
     for pair in args.chunks(2) {
         let value = pair.get(1).cloned().unwrap_or_else(|| Value::from(""));
-        entries.insert(key(strval(any(pair, 0)?)?), value);
+        let name = any(pair, 0)?;
+        let name = name.as_str().map_or_else(|| strval(name).map(key), |text| Ok(Arc::from(text)))?;
+        entries.insert(name, value);
     }
     Ok(map_value(entries))
 }

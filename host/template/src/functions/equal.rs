@@ -5,8 +5,8 @@ use crate::value::number::{Number, number};
 use crate::value::object::GoObject;
 use crate::value::print::MAX_DEPTH;
 use crate::value::{
-    Entries, List, ListType, Value, as_byte_slice, as_list, as_map, as_object, as_string, is_nil,
-    same_object, type_of, typed_list, typed_map,
+    Entries, List, ListType, MapType, Value, as_byte_slice, as_list, as_map, as_object, as_string,
+    frozen_map, is_nil, same_object, type_of, typed_list, typed_map,
 };
 
 /// Whether two values have the same type and, all the way down, the same content.
@@ -26,7 +26,7 @@ fn equal_at(a: &Value, b: &Value, depth: usize) -> bool {
         return true;
     }
     if let (Some(a), Some(b)) = (as_map(a), as_map(b)) {
-        let (a, b) = (a.snapshot(), b.snapshot());
+        let (a, b) = (a.glance(), b.glance());
         let pairs = a.iter().zip(&b);
         return a.len() == b.len() && { pairs }.all(|((k, a), (l, b))| k == l && equal_at(a, b, depth + 1));
     }
@@ -82,6 +82,9 @@ fn copy_at(value: &Value, depth: usize) -> Result<Value, FnError> {
         return Err(FnError::limit("value depth", MAX_DEPTH));
     }
     if let Some(map) = as_map(value) {
+        if let Some(frozen) = map.frozen().filter(|_| map.ty() == MapType::Any) {
+            return Ok(frozen_map(frozen));
+        }
         let copy = |(key, value)| Ok((key, copy_at(&value, depth + 1)?));
         let entries = map.snapshot().into_iter().map(copy).collect::<Result<Entries, FnError>>()?;
         return Ok(typed_map(entries, map.ty()));

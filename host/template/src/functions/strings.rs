@@ -3,20 +3,22 @@
 use super::args::{any, bytes, int, strings, strval, text};
 use super::{ANY, INT, STRING};
 use crate::function::{Ctx, Entry, FnError};
-use crate::quote::quote as go_quote;
+use crate::quote::quote_into;
 use crate::value::print::print_value;
-use crate::value::{Entries, MapType, Value, is_nil, string_list, string_value, typed_map};
+use crate::value::{
+    Entries, MapType, Value, as_byte_slice, as_string, is_nil, string_list, string_value, typed_map,
+};
 
 pub(super) const TABLE: &[Entry] = &[
     Entry::fixed("hello", &[], |_, _| Ok(Value::from("Hello!"))),
     Entry::fixed("abbrev", &[INT, STRING], abbrev),
     Entry::fixed("abbrevboth", &[INT, INT, STRING], abbrevboth),
-    Entry::fixed("trunc", &[INT, STRING], trunc),
-    Entry::fixed("trim", &[STRING], trim),
+    Entry::filter("trunc", &[INT, STRING], trunc),
+    Entry::filter("trim", &[STRING], trim),
     Entry::fixed("trimall", &[STRING, STRING], trim_all),
     Entry::fixed("trimAll", &[STRING, STRING], trim_all),
-    Entry::fixed("trimSuffix", &[STRING, STRING], trim_suffix),
-    Entry::fixed("trimPrefix", &[STRING, STRING], trim_prefix),
+    Entry::filter("trimSuffix", &[STRING, STRING], trim_suffix),
+    Entry::filter("trimPrefix", &[STRING, STRING], trim_prefix),
     Entry::fixed("substr", &[INT, INT, STRING], substr),
     Entry::fixed("repeat", &[INT, STRING], repeat),
     Entry::fixed("nospace", &[STRING], nospace),
@@ -26,14 +28,14 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::fixed("contains", &[STRING, STRING], contains),
     Entry::fixed("hasPrefix", &[STRING, STRING], has_prefix),
     Entry::fixed("hasSuffix", &[STRING, STRING], has_suffix),
-    Entry::variadic("quote", &[], ANY, quote),
-    Entry::variadic("squote", &[], ANY, squote),
-    Entry::variadic("cat", &[], ANY, cat),
-    Entry::fixed("indent", &[INT, STRING], indent),
-    Entry::fixed("nindent", &[INT, STRING], nindent),
-    Entry::fixed("replace", &[STRING, STRING, STRING], replace),
+    Entry::texts("quote", &[], ANY, quote),
+    Entry::texts("squote", &[], ANY, squote),
+    Entry::texts("cat", &[], ANY, cat),
+    Entry::filter("indent", &[INT, STRING], indent),
+    Entry::filter("nindent", &[INT, STRING], nindent),
+    Entry::filter("replace", &[STRING, STRING, STRING], replace),
     Entry::fixed("plural", &[STRING, STRING, INT], plural),
-    Entry::fixed("toString", &[ANY], to_string),
+    Entry::text("toString", &[ANY], to_string),
     Entry::fixed("toStrings", &[ANY], to_strings),
     Entry::fixed("join", &[STRING, ANY], join),
     Entry::fixed("sortAlpha", &[ANY], sort_alpha),
@@ -92,14 +94,15 @@ fn abbreviated(text: &[u8], offset: usize, width: usize) -> Vec<u8> {
     [b"...", part(text, text.len() - kept, text.len())].concat()
 }
 
-fn trunc(_: &mut Ctx<'_>, args: &[Value]) -> Result {
-    let (count, text) = (int(args, 0)?, bytes(args, 1)?);
+fn trunc(_: &mut Ctx<'_>, args: &[Value], text: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let count = int(args, 0)?;
     let size = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
-    Ok(string(match text.len().checked_sub(size) {
+    out.extend_from_slice(match text.len().checked_sub(size) {
         Some(skipped) if count < 0 && skipped > 0 => part(text, skipped, text.len()),
         Some(_) if count >= 0 => part(text, 0, size),
         _ => text,
-    }))
+    });
+    Ok(())
 }
 
 fn substr(_: &mut Ctx<'_>, args: &[Value]) -> Result {
@@ -120,12 +123,12 @@ fn substr(_: &mut Ctx<'_>, args: &[Value]) -> Result {
     Ok(string(part(text, index(from), index(to))))
 }
 
-fn trim(_: &mut Ctx<'_>, args: &[Value]) -> Result {
-    let bytes = bytes(args, 0)?;
-    Ok(match std::str::from_utf8(bytes) {
-        Ok(text) => Value::from(text.trim()),
-        Err(_) => string(bytes.trim_ascii()),
-    })
+fn trim(_: &mut Ctx<'_>, _: &[Value], bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    out.extend_from_slice(match std::str::from_utf8(bytes) {
+        Ok(text) => text.trim().as_bytes(),
+        Err(_) => bytes.trim_ascii(),
+    });
+    Ok(())
 }
 
 fn trim_all(_: &mut Ctx<'_>, args: &[Value]) -> Result {
@@ -133,14 +136,14 @@ fn trim_all(_: &mut Ctx<'_>, args: &[Value]) -> Result {
     Ok(Value::from(text.trim_matches(|c| cutset.contains(c))))
 }
 
-fn trim_suffix(_: &mut Ctx<'_>, args: &[Value]) -> Result {
-    let (suffix, text) = (bytes(args, 0)?, bytes(args, 1)?);
-    Ok(string(text.strip_suffix(suffix).unwrap_or(text)))
+fn trim_suffix(_: &mut Ctx<'_>, args: &[Value], text: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    out.extend_from_slice(text.strip_suffix(bytes(args, 0)?).unwrap_or(text));
+    Ok(())
 }
 
-fn trim_prefix(_: &mut Ctx<'_>, args: &[Value]) -> Result {
-    let (prefix, text) = (bytes(args, 0)?, bytes(args, 1)?);
-    Ok(string(text.strip_prefix(prefix).unwrap_or(text)))
+fn trim_prefix(_: &mut Ctx<'_>, args: &[Value], text: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    out.extend_from_slice(text.strip_prefix(bytes(args, 0)?).unwrap_or(text));
+    Ok(())
 }
 
 fn nospace(_: &mut Ctx<'_>, args: &[Value]) -> Result {
@@ -206,30 +209,24 @@ fn wrapped(text: &[u8], width: i64, separator: &[u8], cut: bool) -> Vec<u8> {
     out
 }
 
-fn indent(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
-    let indented = indented(ctx, args, b"")?;
-    ctx.text(indented)
-}
-
-fn nindent(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
-    let indented = indented(ctx, args, b"\n")?;
-    ctx.text(indented)
-}
-
-fn indented(ctx: &Ctx<'_>, args: &[Value], before: &[u8]) -> Result<Vec<u8>> {
-    let (spaces, text) = (count(int(args, 0)?)?, bytes(args, 1)?);
+fn indent(ctx: &mut Ctx<'_>, args: &[Value], text: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let spaces = count(int(args, 0)?)?;
     let lines = 1 + memchr::memchr_iter(b'\n', text).count();
     let len = lines.saturating_mul(spaces).saturating_add(text.len() + 1);
     ctx.check_len(len)?;
-    let mut out = Vec::with_capacity(len);
-    out.extend(before);
+    out.reserve(len);
     let mut start = 0;
     for end in memchr::memchr_iter(b'\n', text).map(|at| at + 1).chain([text.len()]) {
         out.resize(out.len() + spaces, b' ');
         out.extend_from_slice(part(text, start, end));
         start = end;
     }
-    Ok(out)
+    Ok(())
+}
+
+fn nindent(ctx: &mut Ctx<'_>, args: &[Value], text: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    out.push(b'\n');
+    indent(ctx, args, text, out)
 }
 
 /// How often a text is repeated.
@@ -268,38 +265,47 @@ fn plural(_: &mut Ctx<'_>, args: &[Value]) -> Result {
 
 // === making text of values ===
 
-fn quote(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
-    let quoted = args.iter().filter(|arg| !is_nil(arg));
-    let quoted = quoted.map(|arg| Ok(go_quote(&strval(arg)?))).collect::<Result<Vec<_>>>()?;
-    ctx.text(quoted.join(" "))
-}
-
-fn squote(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
-    let mut out = Vec::new();
-    for arg in args.iter().filter(|arg| !is_nil(arg)) {
-        if !out.is_empty() {
-            out.push(b' ');
+fn quote(_: &mut Ctx<'_>, args: &[Value], out: &mut Vec<u8>) -> Result<()> {
+    each(args, out, |arg, out| {
+        match as_string(arg).or_else(|| as_byte_slice(arg)) {
+            Some(text) => quote_into(text, out),
+            None => quote_into(&strval(arg)?, out),
         }
-        out.push(b'\'');
-        print_value(arg, &mut out)?;
-        out.push(b'\'');
-    }
-    ctx.text(out)
+        Ok(())
+    })
 }
 
-fn cat(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
-    let mut out = Vec::new();
+fn squote(_: &mut Ctx<'_>, args: &[Value], out: &mut Vec<u8>) -> Result<()> {
+    each(args, out, |arg, out| {
+        out.push(b'\'');
+        print_value(arg, out)?;
+        out.push(b'\'');
+        Ok(())
+    })
+}
+
+fn cat(_: &mut Ctx<'_>, args: &[Value], out: &mut Vec<u8>) -> Result<()> {
+    each(args, out, |arg, out| Ok(print_value(arg, out)?))
+}
+
+/// Writes the arguments that are not nil, with blanks between them.
+fn each(args: &[Value], out: &mut Vec<u8>, write: impl Fn(&Value, &mut Vec<u8>) -> Result<()>) -> Result<()> {
     for (index, arg) in args.iter().filter(|arg| !is_nil(arg)).enumerate() {
         if index > 0 {
             out.push(b' ');
         }
-        print_value(arg, &mut out)?;
+        write(arg, out)?;
     }
-    ctx.text(out)
+    Ok(())
 }
 
-fn to_string(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
-    ctx.text(strval(any(args, 0)?)?)
+fn to_string(_: &mut Ctx<'_>, args: &[Value], out: &mut Vec<u8>) -> Result<()> {
+    let value = any(args, 0)?;
+    match as_byte_slice(value) {
+        Some(bytes) => out.extend_from_slice(bytes),
+        None => print_value(value, out)?,
+    }
+    Ok(())
 }
 
 fn to_strings(_: &mut Ctx<'_>, args: &[Value]) -> Result {
@@ -323,17 +329,25 @@ fn sort_alpha(_: &mut Ctx<'_>, args: &[Value]) -> Result {
 
 // === splitting and replacing ===
 
-fn replace(ctx: &mut Ctx<'_>, args: &[Value]) -> Result {
-    let (old, new, source) = (bytes(args, 0)?, bytes(args, 1)?, bytes(args, 2)?);
+fn replace(ctx: &mut Ctx<'_>, args: &[Value], source: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let (old, new) = (bytes(args, 0)?, bytes(args, 1)?);
     ctx.charge(source.len() as u64 / 64)?;
     if old.is_empty() {
-        let source = text(args, 2)?;
+        let source = String::from_utf8_lossy(source);
         ctx.check_len(source.len().saturating_mul(new.len() + 1))?;
-        return Ok(Value::from(source.replace("", &text(args, 1)?)));
+        out.extend_from_slice(source.replace("", &text(args, 1)?).as_bytes());
+        return Ok(());
     }
-    let parts = parts(source, old, None);
-    ctx.check_len(source.len().saturating_add(parts.len().saturating_mul(new.len())))?;
-    ctx.text(parts.join(new))
+    let count = memchr::memmem::find_iter(source, old).count();
+    ctx.check_len(source.len().saturating_add((count + 1).saturating_mul(new.len())))?;
+    let mut start = 0;
+    for at in memchr::memmem::find_iter(source, old) {
+        out.extend_from_slice(part(source, start, at));
+        out.extend_from_slice(new);
+        start = at + old.len();
+    }
+    out.extend_from_slice(part(source, start, source.len()));
+    Ok(())
 }
 
 /// The parts between separators, at most `limit`; an empty separator splits into characters.

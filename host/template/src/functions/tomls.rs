@@ -197,7 +197,7 @@ type Pairs = Vec<(Arc<str>, Value)>;
 /// The entries of what TOML has as a table.
 fn entries(value: &Value) -> Option<Pairs> {
     if let Some(map) = as_map(value) {
-        return Some(map.snapshot());
+        return Some(map.glance());
     }
     let object = as_object(value)
         .filter(|object| object.text().is_none() && matches!(kind_of(value), "map" | "struct" | "ptr"))?;

@@ -215,7 +215,7 @@ fn library_call(entry: Entry, state: &mut State<'_, '_>, mut args: Vec<Value>) -
             }
         }
         let args = arguments::fitted(entry.name, entry.signature, &args)?;
-        let value = (entry.call)(ctx, &args)?;
+        let value = entry.call(ctx, &args)?;
         Ok(if READERS.contains(&entry.name) { natural(&value) } else { value })
     })
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Parsed, Parser};
-use crate::ast::{Command, Expr, ExprKind, Literal, Pipe, Special, Variable, Word};
+use super::{Parsed, Parser, ROOT};
+use crate::ast::{Command, Expr, ExprKind, Fields, Literal, Pipe, Special, Variable, Word};
 use crate::lexer::{Kind, Token};
 use crate::literal::parse_number;
 use crate::quote::{quote, unquote};
-use crate::value::{Value, string_value};
+use crate::value::string_value;
 
 impl<'s> Parser<'s> {
     pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Parsed<Pipe> {
@@ -80,16 +80,17 @@ impl<'s> Parser<'s> {
     }
 
     fn variable(&mut self, token: &Token<'s>) -> Variable {
+        let fields = Fields::default();
+        if token.text == ROOT {
+            return Variable { name: self.names.name(ROOT), id: 0, fields };
+        }
         let ids = &mut self.scope.ids;
-        let (name, id) = match ids.iter().position(|name| **name == *token.text) {
-            Some(id) => (ids.get(id).map(Arc::clone), id),
-            None => {
-                ids.push(self.names.get(token.text));
-                (ids.last().map(Arc::clone), ids.len() - 1)
-            }
-        };
-        let (name, id) = (name.unwrap_or_default(), u32::try_from(id).unwrap_or(u32::MAX));
-        Variable { name, id, fields: Box::default() }
+        let id = ids.iter().position(|name| **name == *token.text).unwrap_or_else(|| {
+            ids.push(self.names.name(token.text));
+            ids.len() - 1
+        });
+        let name = ids.get(id).map(Arc::clone).unwrap_or_default();
+        Variable { name, id: u32::try_from(id + 1).unwrap_or(u32::MAX), fields }
     }
 
     fn check_pipeline(&self, pipe: &Pipe, context: &str) -> Parsed<()> {
@@ -151,14 +152,13 @@ impl<'s> Parser<'s> {
         if first.kind != Kind::Field {
             return Ok(Some(expr));
         }
-        if let ExprKind::Field(own) = &expr.kind {
-            self.fields.extend(own.iter().map(Arc::clone));
-        }
+        let mut end = first;
         while self.peek().kind == Kind::Field {
-            let name = self.take().text;
-            self.fields.push(self.names.get(without_dot(name)));
+            end = self.take();
         }
-        let fields = self.fields.drain(..).collect();
+        let end = end.pos + end.text.len();
+        let begin = if matches!(expr.kind, ExprKind::Field(_)) { start } else { first.pos };
+        let fields = self.names.chain(self.source.text.get(begin..end).unwrap_or_default());
         match &mut expr.kind {
             // As in Go, the position moves to the first field that was added.
             ExprKind::Field(own) => *own = fields,
@@ -187,11 +187,11 @@ impl<'s> Parser<'s> {
             Kind::Dot => ExprKind::Dot,
             Kind::Nil => ExprKind::Nil,
             Kind::Variable => ExprKind::Variable(self.use_variable(&token)?),
-            Kind::Field => ExprKind::Field(Box::new([self.names.get(without_dot(token.text))])),
+            Kind::Field => ExprKind::Field(self.names.chain(token.text)),
             Kind::Bool => ExprKind::Bool(token.text == "true"),
             Kind::CharConstant | Kind::Complex | Kind::Number => {
-                let number = parse_number(token.text, token.kind);
-                ExprKind::Number(Box::new(number.map_err(|message| self.error(message))?))
+                let number = self.names.number(token.text, || parse_number(token.text, token.kind));
+                ExprKind::Number(number.map_err(|message| self.error(message))?)
             }
             Kind::LeftParen => {
                 let pipe = self.nested(|p| p.pipeline("parenthesized pipeline", Kind::RightParen))?;
@@ -207,10 +207,10 @@ impl<'s> Parser<'s> {
         Ok(Some(Expr { pos: token.pos, start: token.pos, kind }))
     }
 
-    fn text(&self, token: &Token<'_>) -> Parsed<ExprKind> {
+    fn text(&mut self, token: &Token<'_>) -> Parsed<ExprKind> {
         let inner = token.text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         if let Some(inner) = inner.filter(|inner| !inner.contains(['\\', '"', '\n'])) {
-            return Ok(ExprKind::Str { literal: Literal::Quoted, value: Value::from(inner) });
+            return Ok(ExprKind::Str { literal: Literal::Quoted, value: self.names.text(inner) });
         }
         let value = unquote(token.text).ok_or_else(|| self.error("invalid syntax"))?;
         let literal = Literal::Written(token.text.into());
@@ -234,18 +234,14 @@ impl<'s> Parser<'s> {
     }
 
     fn use_variable(&mut self, token: &Token<'s>) -> Parsed<Variable> {
-        if self.scope.variables.iter().any(|name| **name == *token.text) {
+        if token.text == ROOT || self.scope.variables.iter().any(|name| **name == *token.text) {
             return Ok(self.variable(token));
         }
         let known = self.scope.variables.iter().map(|name| &**name);
-        let near = crate::function::closest(token.text, known.filter(|name| *name != "$"));
+        let near = crate::function::closest(token.text, known);
         let error = self.error(format!("undefined variable {}", quote(token.text.as_bytes())));
         Err(error.pointing_at(token.pos, token.text.len()).did_you_mean(near))
     }
-}
-
-fn without_dot(text: &str) -> &str {
-    text.strip_prefix('.').unwrap_or(text)
 }
 
 fn starts_operand(kind: Kind) -> bool {

@@ -268,7 +268,7 @@ fn in_byte(byte: u8, upper: bool) -> String {
 
 fn container(arg: &Value, verb: char, spec: &Spec, out: &mut Vec<u8>, depth: usize) -> Printed {
     if let Some(map) = as_map(arg) {
-        let entries = map.snapshot();
+        let entries = map.glance();
         let entries = entries.into_iter().map(|(key, value)| (Value::from(key), value)).collect();
         return mapping(arg, entries, verb, spec, out, depth);
     }

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use foldhash::{HashMap, HashMapExt as _};
+
 use super::{Value, address, as_list, as_map};
 
 /// Removes, in everything `root` reaches, the entries that lead back to a map above them.
@@ -15,15 +17,15 @@ pub fn break_cycles(root: &Value) {
 
 /// Empties maps that contain themselves and that nothing in `kept` reaches.
 pub(crate) fn break_own(maps: Vec<Value>, kept: &Value) {
-    let cyclic: Vec<Value> = maps.into_iter().filter(|map| reaches(map, map)).collect();
-    if cyclic.is_empty() {
+    if !has_cycle(&maps) {
         return;
     }
+    let cyclic: Vec<Value> = maps.into_iter().filter(|map| reaches(map, map)).collect();
     let reachable = reachable(kept);
     for value in cyclic {
         let is_kept = key(&value).is_some_and(|key| reachable.contains(&key));
         if let (Some(map), false) = (as_map(&value), is_kept) {
-            let entries = std::mem::take(&mut *map.write());
+            let entries = std::mem::take(&mut **map.write());
             drop(entries);
         }
     }
@@ -35,7 +37,11 @@ fn key(value: &Value) -> Option<usize> {
 
 fn children(value: &Value) -> Vec<Value> {
     if let Some(map) = as_map(value) {
-        map.read().values().filter(|value| key(value).is_some()).cloned().collect()
+        // What is frozen leads nowhere but down.
+        match map.frozen() {
+            Some(_) => Vec::new(),
+            None => map.read().values().filter(|value| key(value).is_some()).cloned().collect(),
+        }
     } else if let Some(list) = as_list(value) {
         list.items().iter().filter(|value| key(value).is_some()).cloned().collect()
     } else {
@@ -52,6 +58,30 @@ fn reachable(root: &Value) -> HashSet<usize> {
         }
     }
     seen
+}
+
+/// Whether one of the maps leads to something that contains itself: one walk for all of them.
+fn has_cycle(maps: &[Value]) -> bool {
+    // Whether the walk is still within a map or list that it came by.
+    let mut within: HashMap<usize, bool> = HashMap::new();
+    let mut pending: Vec<(usize, Vec<Value>)> = vec![(0, maps.to_vec())];
+    while let Some((around, values)) = pending.last_mut() {
+        let Some(value) = values.pop() else {
+            within.insert(*around, false);
+            pending.pop();
+            continue;
+        };
+        let Some(key) = key(&value) else { continue };
+        match within.get(&key) {
+            Some(true) => return true,
+            Some(false) => {}
+            None => {
+                within.insert(key, true);
+                pending.push((key, children(&value)));
+            }
+        }
+    }
+    false
 }
 
 /// Whether something in `from` leads to `to`.
@@ -82,7 +112,9 @@ impl Walk {
         }
         self.path.push(own);
         if let Some(map) = as_map(value) {
-            map.write().retain(|_, value| !self.leads_up(value));
+            if map.frozen().is_none() {
+                map.write().retain(|_, value| !self.leads_up(value));
+            }
         }
         for child in children(value) {
             crate::stack::grown(|| self.visit(&child));

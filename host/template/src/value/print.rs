@@ -89,7 +89,7 @@ fn print_container(value: &Value, out: &mut Vec<u8>, depth: usize) -> Result<(),
         return Err(PrintError::TooDeep);
     }
     if let Some(map) = as_map(value) {
-        let entries = map.snapshot();
+        let entries = map.glance();
         let entries = entries.iter().map(|(key, value)| (key.as_bytes(), value));
         return print_map(entries, out, depth);
     }

@@ -19,6 +19,8 @@ pub(super) trait Target {
     type Out;
     /// The entries of a mapping that is being read.
     type Entries: Default;
+    /// Whether it matters what type a plain scalar has.
+    const IS_TYPED: bool = true;
     /// A value of null, a bool, a number or text; floats are finite.
     fn scalar(&self, scalar: Scalar, text: Cow<'_, str>) -> Self::Out;
     fn list(&self, items: Vec<Self::Out>) -> Self::Out;

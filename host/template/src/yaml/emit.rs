@@ -27,7 +27,17 @@ const SIMPLE_KEY: usize = 128;
 /// # Errors
 /// For what JSON or YAML cannot hold. `toYaml` answers such an error with an empty text.
 pub fn emit(value: &Value) -> Result<String, JsonError> {
-    document(value, Flavor::Kubernetes)
+    let mut out = Vec::new();
+    emit_into(value, &mut out)?;
+    Ok(String::from_utf8(out).unwrap_or_default())
+}
+
+/// Appends what [`emit`] gives.
+///
+/// # Errors
+/// As [`emit`]; then nothing is appended.
+pub(crate) fn emit_into(value: &Value, out: &mut Vec<u8>) -> Result<(), JsonError> {
+    document(value, Flavor::Kubernetes, out)
 }
 
 /// The value as version 3 of Go's library writes it, with a line break at the end: lists are
@@ -36,15 +46,20 @@ pub fn emit(value: &Value) -> Result<String, JsonError> {
 /// # Errors
 /// For what YAML cannot hold.
 pub fn emit_pretty(value: &Value) -> Result<String, JsonError> {
-    document(value, Flavor::Pretty)
+    let mut out = Vec::new();
+    document(value, Flavor::Pretty, &mut out)?;
+    Ok(String::from_utf8(out).unwrap_or_default())
 }
 
-fn document(value: &Value, flavor: Flavor) -> Result<String, JsonError> {
-    let out = String::new();
+fn document(value: &Value, flavor: Flavor, out: &mut Vec<u8>) -> Result<(), JsonError> {
+    let from = out.len();
     let mut emitter = Emitter { out, flavor, column: 0, whitespace: true, indention: true };
-    emitter.node(value, None, Context::Root, 0)?;
-    emitter.write_indent(None);
-    Ok(emitter.out)
+    let result = emitter.node(value, None, Context::Root, 0);
+    match result {
+        Ok(()) => emitter.write_indent(None),
+        Err(_) => out.truncate(from),
+    }
+    result
 }
 
 /// Which of Helm's two writers is meant.
@@ -69,8 +84,8 @@ enum Context {
 }
 
 /// The state of libyaml's emitter, which decides about spaces and line breaks.
-struct Emitter {
-    out: String,
+struct Emitter<'o> {
+    out: &'o mut Vec<u8>,
     flavor: Flavor,
     column: usize,
     /// The last character was a space, or nothing.
@@ -82,7 +97,7 @@ struct Emitter {
 /// Columns of indentation; `None` before the first level.
 type Indent = Option<usize>;
 
-impl Emitter {
+impl Emitter<'_> {
     fn node(
         &mut self,
         value: &Value,
@@ -215,17 +230,24 @@ impl Emitter {
     }
 
     fn put(&mut self, c: char) {
-        self.out.push(c);
+        self.push(c);
         self.column += 1;
     }
 
+    fn push(&mut self, c: char) {
+        match u8::try_from(c) {
+            Ok(byte) if byte.is_ascii() => self.out.push(byte),
+            _ => self.out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+
     fn write(&mut self, text: &str) {
-        self.out.push_str(text);
+        self.out.extend_from_slice(text.as_bytes());
         self.column += if text.is_ascii() { text.len() } else { text.chars().count() };
     }
 
     fn put_break(&mut self, c: char) {
-        self.out.push(c);
+        self.push(c);
         self.column = 0;
     }
 
@@ -235,9 +257,9 @@ impl Emitter {
         if !self.indention || beyond {
             self.put_break('\n');
         }
-        while self.column < indent {
-            self.put(' ');
-        }
+        let missing = indent.saturating_sub(self.column);
+        self.out.resize(self.out.len() + missing, b' ');
+        self.column += missing;
         (self.whitespace, self.indention) = (true, true);
     }
 
@@ -253,7 +275,7 @@ impl Emitter {
     fn write_plain(&mut self, text: &str, indent: Indent) {
         self.space();
         if text.is_ascii() && self.column + text.len() <= self.width() {
-            self.out.push_str(text);
+            self.out.extend_from_slice(text.as_bytes());
             self.column += text.len();
             (self.whitespace, self.indention) = (false, false);
             return;

@@ -105,7 +105,7 @@ impl<'v> Node<'v> {
             if map.is_null() {
                 return Ok(Self::Null);
             }
-            return Ok(Self::Map(map.snapshot()));
+            return Ok(Self::Map(map.glance()));
         }
         if let Some(list) = as_list(value) {
             if list.ty() == ListType::Nil {

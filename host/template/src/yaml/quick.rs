@@ -46,16 +46,20 @@ pub(super) fn read<T: Target>(text: &str, target: &T) -> Read<Option<T::Out>> {
 
 /// A text whose characters all stand for themselves, in one document.
 fn is_plain_text(text: &str) -> bool {
-    // Without an early end the compiler looks at many bytes at once.
-    let look = |(odd, high): (bool, bool), byte: &u8| {
-        let control = (*byte < b' ' && *byte != b'\n' && *byte != b'\t') || *byte == 0x7f;
-        (odd | control, high | (*byte >= 0x80))
+    const CONTROL: u8 = 1;
+    const HIGH: u8 = 0x80;
+    let look = |seen: u8, byte: &u8| {
+        let is_control = (*byte < b' ') & (*byte != b'\n') & (*byte != b'\t') | (*byte == 0x7f);
+        seen | u8::from(is_control) | *byte & HIGH
     };
-    let (odd, high) = text.as_bytes().iter().fold((false, false), look);
+    // In blocks of a fixed size and without an early end the compiler looks at many bytes at once.
+    let (blocks, rest) = text.as_bytes().as_chunks::<64>();
+    let seen = blocks.iter().fold(0, |seen, block| seen | block.iter().fold(0, look));
+    let seen = rest.iter().fold(seen, look);
     let strange = |c: char| {
         matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
     };
-    !odd && (!high || !text.contains(strange))
+    seen & CONTROL == 0 && (seen & HIGH == 0 || !text.contains(strange))
 }
 
 /// Bytes up to the next line break, or the end.
@@ -110,9 +114,8 @@ impl<'t> Reader<'t> {
     }
 
     fn skip_spaces(&mut self) {
-        while self.byte() == b' ' {
-            self.at += 1;
-        }
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        self.at += rest.iter().position(|byte| *byte != b' ').unwrap_or(rest.len());
     }
 
     /// Goes to the content of the line that starts here, or of the next one that has some.
@@ -128,9 +131,10 @@ impl<'t> Reader<'t> {
                 Some(b'\n') => self.at += 1,
                 Some(b'#') => self.skip_line(),
                 Some(b'\t') => return Err(GivenUp),
-                Some(_) => {
+                Some(byte) => {
                     self.column = self.at - start;
-                    return if self.column == 0 { self.check_marker(start) } else { Ok(()) };
+                    let is_marker = self.column == 0 && matches!(byte, b'-' | b'.' | b'%');
+                    return if is_marker { self.check_marker(start) } else { Ok(()) };
                 }
             }
         }
@@ -318,8 +322,8 @@ impl<'t> Reader<'t> {
     }
 
     fn plain_key(&self, end: usize) -> Read<Cow<'t, str>> {
-        let key = self.text.get(self.at..end).ok_or(GivenUp)?.trim_end_matches(' ');
-        if !can_start_plain(key) || key == "<<" || key.contains('\t') {
+        let key = without_blanks(self.text.get(self.at..end).ok_or(GivenUp)?);
+        if !can_start_plain(key) || key == "<<" || key.bytes().any(|byte| byte == b'\t') {
             return Err(GivenUp);
         }
         match resolve(key) {
@@ -345,7 +349,7 @@ impl<'t> Reader<'t> {
             }
             _ => {
                 let text = self.plain(column)?;
-                return Ok(target.scalar(plain_scalar(&text)?, text));
+                return Ok(target.scalar(plain_scalar::<T>(&text)?, text));
             }
         };
         self.end_of_line()?;
@@ -370,8 +374,18 @@ fn can_start_plain(text: &str) -> bool {
     }
 }
 
+/// The text without the blanks at its end.
+fn without_blanks(text: &str) -> &str {
+    let len = text.bytes().rposition(|byte| byte != b' ').map_or(0, |last| last + 1);
+    text.get(..len).unwrap_or_default()
+}
+
 /// The type of a plain scalar that JSON can hold.
-fn plain_scalar(text: &str) -> Read<Scalar> {
+fn plain_scalar<T: Target>(text: &str) -> Read<Scalar> {
+    // All numbers that JSON cannot hold start so.
+    if !T::IS_TYPED && !text.starts_with(['.', '+', '-']) {
+        return Ok(Scalar::Str);
+    }
     match resolve(text) {
         Scalar::Float(float) if !float.is_finite() => Err(GivenUp),
         scalar => Ok(scalar),
@@ -384,6 +398,7 @@ pub(super) struct Nothing;
 impl Target for Nothing {
     type Out = ();
     type Entries = ();
+    const IS_TYPED: bool = false;
 
     fn scalar(&self, _: Scalar, _: Cow<'_, str>) {}
 

@@ -28,6 +28,9 @@ pub(super) fn resolve(text: &str) -> Scalar {
         b'.' => word(text)
             .or_else(|| float(&crate::functions::args::without_underscores(text)?))
             .unwrap_or(Scalar::Str),
+        b'1'..=b'9' if text.len() < 19 && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            text.parse().map_or(Scalar::Str, Scalar::Int)
+        }
         b'0'..=b'9' | b'+' | b'-' => word(text).unwrap_or_else(|| number(text)),
         _ => Scalar::Str,
     }

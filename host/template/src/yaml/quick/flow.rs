@@ -90,7 +90,7 @@ impl<'t> Reader<'t> {
             }
             _ => {
                 let text = self.flow_plain()?;
-                Ok(target.scalar(plain_scalar(text)?, Cow::Borrowed(text)))
+                Ok(target.scalar(plain_scalar::<T>(text)?, Cow::Borrowed(text)))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{GivenUp, Read, Reader, can_start_plain, line_len};
+use super::{GivenUp, Read, Reader, can_start_plain, line_len, without_blanks};
 
 impl<'t> Reader<'t> {
     /// A plain scalar within a block at `column`, with the lines that continue it; goes to the next line.
@@ -12,24 +12,24 @@ impl<'t> Reader<'t> {
             return Err(GivenUp);
         }
         let mut text = Cow::Borrowed(first);
-        let mut breaks = self.breaks();
+        let mut behind = self.at;
         self.line()?;
         if commented {
             return if !self.ended && self.column > column { Err(GivenUp) } else { Ok(text) };
         }
         while !self.ended && self.column > column {
-            // A comment between the lines ends the scalar, and what follows is a mistake.
-            if breaks.commented {
-                return Err(GivenUp);
-            }
+            let breaks = self.breaks(behind);
             let (line, commented) = self.plain_line()?;
             if !self.discards {
                 fold(text.to_mut(), breaks.count);
                 text.to_mut().push_str(line);
             }
-            breaks = self.breaks();
-            breaks.commented |= commented;
+            behind = self.at;
             self.line()?;
+            // A comment behind or between the lines ends the scalar, and what follows is a mistake.
+            if breaks.commented || (commented && !self.ended && self.column > column) {
+                return Err(GivenUp);
+            }
         }
         Ok(text)
     }
@@ -37,17 +37,14 @@ impl<'t> Reader<'t> {
     /// The rest of a line up to a comment, and whether there is one; goes behind the line.
     fn plain_line(&mut self) -> Read<(&'t str, bool)> {
         let start = self.at;
-        let rest = self.bytes.get(start..).unwrap_or_default();
-        let mut end = start + line_len(rest);
-        let line = self.bytes.get(start..end).unwrap_or_default();
-        // One look over the line finds whether there is anything to look at.
-        if line.iter().fold(false, |odd, byte| odd | matches!(byte, b'\t' | b':' | b'#')) {
-            end = self.plain_end(start)?;
-        }
+        let end = self.plain_end(start)?;
+        let line = without_blanks(self.text.get(start..end).ok_or(GivenUp)?);
         let commented = self.byte_at(end) == b'#';
-        let line = self.text.get(start..end).ok_or(GivenUp)?.trim_end_matches(' ');
         self.at = end;
-        self.skip_line();
+        match commented {
+            true => self.skip_line(),
+            false => self.at = (end + 1).min(self.bytes.len()),
+        }
         Ok((line, commented))
     }
 
@@ -55,6 +52,11 @@ impl<'t> Reader<'t> {
     fn plain_end(&self, start: usize) -> Read<usize> {
         let mut end = start;
         loop {
+            let rest = self.bytes.get(end..).unwrap_or_default();
+            end += rest
+                .iter()
+                .position(|byte| matches!(byte, b'\n' | b':' | b'#' | b'\t'))
+                .unwrap_or(rest.len());
             match self.byte_at(end) {
                 b'\n' => return Ok(end),
                 b'\t' => return Err(GivenUp),
@@ -65,10 +67,9 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The empty lines from here, and whether a comment follows them.
-    fn breaks(&self) -> Breaks {
+    /// The empty lines from a place, and whether a comment follows them.
+    fn breaks(&self, mut at: usize) -> Breaks {
         let mut count = 0;
-        let mut at = self.at;
         loop {
             while self.byte_at(at) == b' ' {
                 at += 1;
