@@ -108,6 +108,11 @@ fn requests(plan: &Plan, outcomes: &[Outcome]) -> String {
         for (name, phase) in phases {
             let _ = writeln!(text, "- {}, {name}: {}.", who.title(), sorts(&phase.span.traffic));
         }
+        if *who == Who::Ours {
+            let of_one = &turn.install.until_quiet.span.traffic.of_one;
+            let _ =
+                writeln!(text, "- {}, writes of one release in order: {}.", who.title(), of_one.join(", "));
+        }
     }
     text
 }

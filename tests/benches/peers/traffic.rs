@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use pintle_dev::audit::{Request, Stage};
 
+use crate::workload;
+
 /// Requests of one operator in one span of time. A watch counts by itself and a lease not at all, since both are
 /// there whether there are releases or not.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +24,8 @@ pub(crate) struct Traffic {
     pub discovery: usize,
     /// The requests by verb, then by resource.
     pub by_verb: BTreeMap<String, BTreeMap<String, usize>>,
+    /// The writes that name an object of the first release, in order.
+    pub of_one: Vec<String>,
 }
 
 // === impl Traffic ===
@@ -51,6 +55,9 @@ impl Traffic {
             "" => "(no object)".to_owned(),
             resource => format!("{resource}{slash}{}", request.subresource),
         };
+        if is_write && is_of_one(&request.name) {
+            self.of_one.push(format!("{resource} {}", request.name));
+        }
         *self.by_verb.entry(request.verb.clone()).or_default().entry(resource).or_default() += 1;
     }
 
@@ -62,4 +69,10 @@ impl Traffic {
     pub(crate) const fn is_silent(&self) -> bool {
         self.requests == 0
     }
+}
+
+/// Objects of a release bear its name, and its records and memories have it between dots.
+fn is_of_one(name: &str) -> bool {
+    let one = workload::name(0);
+    name.split('.').any(|part| part == one)
 }
