@@ -34,6 +34,8 @@ usage: cargo xtask COMMAND [ARGUMENTS]
   bench [NAME] [ARGUMENTS]
                      build control plane and guests, then `cargo bench --workspace ARGUMENTS`, of the benches with
                      that name where one is named
+  bench peers [ARGUMENTS]
+                     build control plane, release and other operators, then measure them beside each other
   guests             build the guests of plugins/
   kube               build the control plane, or say where it is";
 
@@ -46,7 +48,10 @@ fn main() -> ExitCode {
     let mut phases = Phases::default();
     let done = match command {
         "test" => with_all_built(&mut phases, rest, "test"),
-        "bench" => with_all_built(&mut phases, &named_bench(rest), "bench"),
+        "bench" => match rest.split_first() {
+            Some((name, rest)) if name == "peers" => bench_peers(&mut phases, rest),
+            _ => with_all_built(&mut phases, &named_bench(rest), "bench"),
+        },
         "guests" => phases.time("guests", build_guests),
         "kube" => phases.time("control plane", || build_kube().map(|folder| println!("{folder}"))),
         _ => {
@@ -115,6 +120,19 @@ fn named_bench(rest: &[String]) -> Vec<String> {
 
 fn is_named_bench(rest: &[String]) -> bool {
     rest.len() > 1 && rest.first().is_some_and(|first| first == BENCH)
+}
+
+/// Measures the operator that is built for release. What measures it need not be, and so is built as tests are.
+fn bench_peers(phases: &mut Phases, rest: &[String]) -> Result<(), Failure> {
+    let folder = phases.time("control plane", build_kube)?;
+    phases.time("release", || cargo(&["build", "--release"], &[]))?;
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let operator = fs::canonicalize(target.join("release/pintle")).map_err(|error| Failure::of(&error))?;
+    let operator = operator.display().to_string();
+    let variables = [(binaries::BIN_VARIABLE, folder.as_str()), ("PINTLE_BENCH_OPERATOR", operator.as_str())];
+    let bench = ["bench", "--workspace", "--profile", "dev", "--bench", "peers", "--"];
+    let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
+    phases.time("peers", || cargo(&[&bench, rest.as_slice()].concat(), &variables))
 }
 
 fn joined<T>(kube: JoinHandle<Result<T, Failure>>) -> Result<T, Failure> {
