@@ -111,10 +111,8 @@ impl Walk {
             return;
         }
         self.path.push(own);
-        if let Some(map) = as_map(value) {
-            if map.frozen().is_none() {
-                map.write().retain(|_, value| !self.leads_up(value));
-            }
+        if let Some(map) = as_map(value).filter(|map| map.frozen().is_none()) {
+            map.write().retain(|_, value| !self.leads_up(value));
         }
         for child in children(value) {
             crate::stack::grown(|| self.visit(&child));
