@@ -111,9 +111,7 @@ impl Walk {
             return;
         }
         self.path.push(own);
-        if let Some(map) = as_map(value)
-            && map.frozen().is_none()
-        {
+        if let Some(map) = as_map(value).filter(|map| map.frozen().is_none()) {
             map.write().retain(|_, value| !self.leads_up(value));
         }
         for child in children(value) {
