@@ -60,7 +60,7 @@ pub struct SpecialResourceSpec {
     /// Values from ConfigMaps and Secrets, under `set`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values_from: Vec<crate::watch::ValuesFrom>,
-    /// Account whose rights the release is limited to.
+    /// Account whose rights the release is limited to. Not served yet: an object that names one is refused.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub service_account_name: String,
     /// How long each state may take; empty: without end, as SRO.

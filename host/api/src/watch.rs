@@ -102,7 +102,7 @@ pub struct WatchSpec {
     /// When an object that exists already is taken over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adopt: Option<Adopt>,
-    /// Account whose rights the releases are limited to.
+    /// Account whose rights the releases are limited to. Not served yet: a Watch that names one is refused.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub service_account_name: String,
 }
@@ -258,7 +258,8 @@ pub enum CrdPolicy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum DriftMode {
-    /// Differences are repaired.
+    /// Differences are repaired, but for what was written through the subresource `scale`: an autoscaler, or
+    /// `kubectl scale`, keeps its number of replicas.
     #[default]
     Enabled,
     /// Differences are told.

@@ -6,6 +6,7 @@ mod error;
 mod event;
 mod evict;
 mod finalizer;
+mod lists;
 pub(crate) mod record;
 mod status;
 mod unknown;

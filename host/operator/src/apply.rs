@@ -133,11 +133,33 @@ async fn apply(ctx: &Context, step: &Apply) -> Result<Applied, ApiError> {
     }
     let expect = if step.mode == ApplyMode::Create { Expect::Absent } else { Expect::Any };
     let how = pintle_cluster::Apply { force: step.mode.is_forced(), expect, manager: None };
-    let applied = ctx.writer.apply(&step.object, &how).await?;
+    let applied = match ctx.writer.apply(&step.object, &how).await {
+        Err(err) if step.mode == ApplyMode::Repair && matches!(err.cause(), ApiCause::Invalid(_)) => {
+            apply_lists(ctx, step, &how, err).await?
+        }
+        outcome => outcome?,
+    };
+    if step.mode == ApplyMode::Repair {
+        tracing::info!(object = %step.object.reference(), "changed");
+    }
     for warning in &applied.warnings {
         tracing::warn!(object = %step.object.reference(), "{warning}");
     }
     Ok(applied)
+}
+
+/// The apply once more, after lists were put right in which somebody changed the key of an item.
+async fn apply_lists(
+    ctx: &Context,
+    step: &Apply,
+    how: &pintle_cluster::Apply,
+    refused: ApiError,
+) -> Result<Applied, ApiError> {
+    match ctx.writer.replace_lists(&step.object).await {
+        Ok(true) => ctx.writer.apply(&step.object, how).await,
+        // What the server says of the object itself is what its author can mend.
+        Ok(false) | Err(_) => Err(refused),
+    }
 }
 
 /// Sets fields of an object that others own, with a manager of the release and the plugin. The object is named
@@ -219,7 +241,10 @@ impl Progress {
                 }
                 self.answers.written.insert(target, Arc::clone(&applied.object));
             }
-            Err(err) => self.refuse(&target, &err),
+            Err(err) => {
+                self.memory.uncount_repair(&target);
+                self.refuse(&target, &err);
+            }
         }
     }
 

@@ -326,6 +326,10 @@ async fn note_of_plugin(ctx: &Context, owner: &Object, event: &Event) {
 
 /// An event about an owner.
 pub(crate) async fn note(ctx: &Context, owner: &Object, kind: NoteKind, reason: &str, message: &str) {
+    match kind {
+        NoteKind::Warning => tracing::warn!(owner = %owner.reference(), reason, "{message}"),
+        NoteKind::Normal => tracing::info!(owner = %owner.reference(), reason, "{message}"),
+    }
     let note = Note {
         regarding: owner.reference(),
         uid: owner.uid().map(str::to_owned),

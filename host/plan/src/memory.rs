@@ -235,6 +235,14 @@ impl Memory {
         self.objects.get(&key_of(object))
     }
 
+    /// A repair that was refused changed nothing that anybody could change back.
+    pub fn uncount_repair(&mut self, object: &ObjectRef) {
+        if let Some(contest) = self.contests.get_mut(&key_of(object)) {
+            contest.repairs = contest.repairs.saturating_sub(1);
+        }
+        self.contests.retain(|_, contest| contest.repairs > 0);
+    }
+
     /// Forgets an object that is gone.
     pub fn forget(&mut self, object: &ObjectRef) {
         self.objects.remove(&key_of(object));

@@ -1,10 +1,9 @@
 //! Taking over what other tools applied (D7).
 
-use pintle_api::{Object, ObjectRef, names};
+use pintle_api::{ObjectRef, names};
 use serde_json::{Map, Value, json};
 
-use super::{ApiError, Applied, Patch, Writer, item_path};
-use crate::{counters::Verb, link::Query};
+use super::{ApiError, Applied, Patch, Writer};
 
 impl Writer {
     /// Moves the managedFields entries of `managers` to ours, so that a key the next apply leaves out
@@ -27,16 +26,6 @@ impl Writer {
             json!({"op": "replace", "path": "/metadata/managedFields", "value": moved}),
         ]);
         self.patch(target, None, &patch).await.map(Some)
-    }
-
-    /// The object as the server has it now, whole.
-    async fn read_whole(&self, target: &ObjectRef) -> Result<Object, ApiError> {
-        let served = self.served(Verb::Get, target)?;
-        let request = Query::new(&item_path(&served, Verb::Get, target)?).get();
-        let reply = self.send(Verb::Get, target, &served.resource(), request).await?;
-        let unreadable =
-            |failure| ApiError::new(Verb::Get, target.clone(), super::Cause::Unexpected(failure));
-        reply.json().map_err(unreadable)
     }
 }
 

@@ -117,6 +117,40 @@ async fn what_scales_a_workload_and_what_a_rule_names_keeps_its_fields() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_item_whose_key_somebody_changed_is_repaired_in_its_list() {
+    let service = "apiVersion: v1
+kind: Service
+metadata: {name: '{{ .Release.Name }}-web'}
+spec:
+  ports: [{name: http, port: 8080, targetPort: 80}]
+";
+    let vendor = Vendor::new("drift-keys", &json!({}), &[("templates/service.yaml", service)]).await;
+    vendor.apply("one", json!({})).await;
+    vendor.ready("one").await;
+    let services = vendor.stage.api("v1", "Service", "services");
+    let ports = async || services.get("one-web").await.unwrap().data["spec"]["ports"].clone();
+    let ours = ports().await;
+    // The server merges ports by number: an apply alone would add ours beside this one, with the same name.
+    let operations = json!([{"op": "replace", "path": "/spec/ports/0/port", "value": 1234}]);
+    let patch = Patch::<Value>::Json(serde_json::from_value(operations).unwrap());
+    let params = PatchParams { field_manager: Some("kubectl".to_owned()), ..PatchParams::default() };
+    for _ in 0..2 {
+        services.patch("one-web", &params, &patch).await.unwrap();
+        vendor
+            .stage
+            .eventually("the port is repaired", async |_: &Stage| Ok(ports().await == ours))
+            .await
+            .unwrap();
+    }
+    a_moment().await;
+    let live = services.get("one-web").await.unwrap();
+    let managers = live.metadata.managed_fields.unwrap();
+    assert!(managers.iter().all(|entry| entry.operation.as_deref() == Some("Apply")), "{managers:#?}");
+    assert_eq!(condition(&vendor.ready("one").await, "Contested").0, "", "a repair that holds is no contest");
+    vendor.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_manager_that_changes_back_what_is_repaired_is_named_and_fought_less_and_less() {
     let vendor = Vendor::new("drift-war", &json!({}), &[("templates/shown.yaml", SHOWN)]).await;
     vendor.apply("one", json!({"text": "ours"})).await;
