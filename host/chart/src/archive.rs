@@ -302,6 +302,37 @@ mod tests {
     }
 
     #[test]
+    fn plain_entries_are_read_as_by_the_crate_and_others_left_to_it() {
+        let mut builder = tar::Builder::new(Vec::new());
+        let deep = format!("c/{}x.yaml", "folder/".repeat(20));
+        for (mut header, path, data) in [
+            (tar::Header::new_ustar(), "c/Chart.yaml", &b"name: c"[..]),
+            (tar::Header::new_ustar(), deep.as_str(), &[7; 512][..]),
+            (tar::Header::new_gnu(), "c/templates/a", &[8; 513][..]),
+            (tar::Header::new_old(), "c/empty", &b""[..]),
+        ] {
+            header.set_size(data.len() as u64);
+            header.set_path(path).unwrap();
+            header.set_cksum();
+            builder.append(&header, data).unwrap();
+        }
+        let plain = Bytes::from(builder.get_ref().clone());
+        let whole = Bytes::from(builder.into_inner().unwrap());
+        let by_crate = read_entries(&whole[..], &mut Budget::default()).unwrap();
+        assert_eq!((by_crate.len(), by_crate[1].path.len()), (4, deep.len() - 2));
+        for tar in [&plain, &whole] {
+            assert_eq!(read_plain(tar, &mut Budget::default()).unwrap().unwrap(), by_crate);
+        }
+        assert!(read_plain(&plain.slice(..plain.len() - 1), &mut Budget::default()).is_none());
+        let mut builder = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_size(1);
+        builder.append_data(&mut header, format!("c/{}", "long".repeat(50)), &b"x"[..]).unwrap();
+        let long = Bytes::from(builder.into_inner().unwrap());
+        assert!(read_plain(&long, &mut Budget::default()).is_none());
+    }
+
+    #[test]
     fn paths_that_leave_the_folder_are_refused_by_name() {
         for path in [
             "c/../../etc/passwd",

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use pintle_template::value::{Frozen, frozen_map};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -10,7 +11,7 @@ use crate::{
     ignore,
     metadata::{self, Metadata},
     schema::Schema,
-    values::Values,
+    values::{Values, live},
     yaml,
 };
 
@@ -24,8 +25,8 @@ pub struct Chart {
     pub metadata: Arc<Metadata>,
     /// `Chart.lock`, as Helm keeps it with a release.
     pub lock: Option<Value>,
-    /// `values.yaml`, every number a float.
-    pub values: Values,
+    /// `values.yaml`, every number a float, as all renders share it; see [`Chart::values`].
+    pub defaults: Frozen,
     /// `values.yaml` as text; empty where there is none.
     pub values_text: String,
     /// `values.schema.json`.
@@ -125,6 +126,12 @@ impl Chart {
         &self.metadata.name
     }
 
+    /// `values.yaml`, every number a float.
+    #[must_use]
+    pub fn values(&self) -> Values {
+        live::to_values(&frozen_map(Arc::clone(&self.defaults))).unwrap_or_default()
+    }
+
     /// The files under `crds/` of this chart alone, in the order of its files.
     pub fn crd_files(&self) -> impl Iterator<Item = &File> {
         let is_manifest = |path: &str| {
@@ -161,7 +168,7 @@ impl Chart {
             "Chart.lock" => self.lock = Some(read_yaml(&file)?),
             "values.yaml" => {
                 text_of(&file)?.clone_into(&mut self.values_text);
-                self.values = yaml::load_values(&self.values_text).map_err(|source| at(&file, source))?;
+                self.defaults = live::load(&self.values_text).map_err(|source| at(&file, source))?;
             }
             "values.schema.json" => self.schema = Some(Schema::new(file.data)),
             "requirements.yaml" => {
@@ -289,7 +296,7 @@ pub(crate) mod tests {
         assert_eq!(paths(&chart.files), ["README.md", "crds/readme.txt", "crds/x.yaml"]);
         assert_eq!(chart.crd_files().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["crds/x.yaml"]);
         assert_eq!(chart.dependencies.len(), 1);
-        assert!(chart.values.get("a").unwrap().is_f64());
+        assert!(chart.values().get("a").unwrap().is_f64());
         assert!(chart.digest.starts_with("sha256:"));
     }
 

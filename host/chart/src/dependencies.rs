@@ -147,7 +147,7 @@ impl Tree {
         self.members.push(Member {
             chart: Arc::clone(chart),
             metadata: self.metadata.len() - 1,
-            defaults: Defaults::of(&chart.values),
+            defaults: Defaults::of(&chart.defaults),
             parent,
             children: Vec::new(),
         });

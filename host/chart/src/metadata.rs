@@ -289,17 +289,21 @@ impl Text<'_> {
                 return Err(self.field("", "the file must be a mapping", &said));
             }
         };
-        // One field at a time: what serde says of the whole does not name the field.
-        for (key, value) in &map {
+        let has_empty_list = map.get("dependencies").and_then(Value::as_array).is_some_and(Vec::is_empty);
+        let value = Value::Object(map);
+        let read = Metadata::deserialize(&value).map_err(|error| self.misread_field(&value, &error))?;
+        Ok(Metadata { has_empty_list, ..read })
+    }
+
+    /// The error of the first field that cannot be read: what serde says of the whole does not name the field.
+    fn misread_field(&self, value: &Value, error: &serde_json::Error) -> Error {
+        for (key, value) in value.as_object().into_iter().flatten() {
             let alone = Map::from_iter([(key.clone(), value.clone())]);
             if let Err(error) = serde_json::from_value::<Metadata>(Value::Object(alone)) {
-                return Err(self.field(key, &error.to_string(), &misread(key, value)));
+                return self.field(key, &error.to_string(), &misread(key, value));
             }
         }
-        let has_empty_list = map.get("dependencies").and_then(Value::as_array).is_some_and(Vec::is_empty);
-        let read = serde_json::from_value::<Metadata>(Value::Object(map));
-        let read = read.map_err(|error| self.field("", &error.to_string(), &error.to_string()))?;
-        Ok(Metadata { has_empty_list, ..read })
+        self.field("", &error.to_string(), &error.to_string())
     }
 
     fn field(&self, field: &str, problem: &str, helms: &str) -> Error {

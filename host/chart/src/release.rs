@@ -437,7 +437,7 @@ impl From<&Chart> for StoredChart {
             metadata: Metadata::clone(&chart.metadata),
             lock: chart.lock.clone(),
             templates: files(&chart.templates),
-            values: chart.values.clone(),
+            values: chart.values(),
             schema: chart.schema.as_ref().map(|schema| BASE64_STANDARD.encode(schema.bytes())),
             schemamodtime: ZeroTime,
             files: files(&chart.files),

@@ -1,5 +1,7 @@
 //! `values.schema.json`: whether values are what a chart and the charts in it expect.
 
+mod plain;
+
 use std::{
     fmt,
     sync::{Arc, OnceLock},
@@ -13,6 +15,7 @@ use jsonschema::{
 use pintle_template::value::{Value as GoValue, as_map};
 use serde_json::Value;
 
+use self::plain::Plain;
 use crate::{
     dependencies::Node,
     values::{Values, live},
@@ -23,7 +26,9 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Schema {
     bytes: Bytes,
-    /// Made when values are first held against it: that takes longer than the check.
+    /// The schema itself, if it is a plain one.
+    plain: Arc<OnceLock<Option<Plain>>>,
+    /// Made when values may be refused: that takes longer than the check.
     validator: Arc<OnceLock<Result<Validator, String>>>,
 }
 
@@ -114,7 +119,7 @@ impl Schema {
     /// A schema that is read when it is first used.
     #[must_use]
     pub fn new(bytes: Bytes) -> Self {
-        Self { bytes, validator: Arc::default() }
+        Self { bytes, plain: Arc::default(), validator: Arc::default() }
     }
 
     /// The content of the file.
@@ -124,10 +129,14 @@ impl Schema {
     }
 
     fn violations(&self, values: &Values) -> Vec<Violation> {
+        // An integer that was read as a float is one, in every draft, as Helm has it.
+        let values = Value::Object(yaml::integers_of(values));
+        let plain = self.plain.get_or_init(|| Plain::of(&self.bytes));
+        if plain.as_ref().is_some_and(|plain| plain.fits(&values)) {
+            return Vec::new();
+        }
         match self.validator.get_or_init(|| compile(&self.bytes)) {
             Ok(validator) => {
-                // An integer that was read as a float is one, in every draft, as Helm has it.
-                let values = Value::Object(yaml::integers_of(values));
                 if validator.is_valid(&values) {
                     return Vec::new();
                 }

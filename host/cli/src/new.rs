@@ -125,7 +125,7 @@ fn sample(args: &Args, chart: &Chart) -> Value {
 fn defaults(chart: &Chart) -> Value {
     match serde_yaml::from_str(&chart.values_text) {
         Ok(Value::Object(values)) => Value::Object(values),
-        _ => Value::Object(chart.values.clone()),
+        _ => Value::Object(chart.values()),
     }
 }
 

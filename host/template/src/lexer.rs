@@ -434,10 +434,20 @@ impl<'s> Lexer<'s> {
     }
 }
 
+/// Which bytes are ASCII letters, digits and `_`.
+const IS_WORD: [bool; 256] = {
+    let mut is_word = [false; 256];
+    let mut byte: u8 = 0;
+    while byte < 0x80 {
+        is_word[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_';
+        byte += 1;
+    }
+    is_word
+};
+
 /// Bytes of the word that starts here, when all of it is ASCII and something ends it that may.
 fn plain_word(bytes: &[u8]) -> Option<usize> {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    let len = bytes.iter().position(|byte| !is_plain(byte))?;
+    let len = bytes.iter().position(|byte| !IS_WORD[usize::from(*byte)])?;
     match bytes.get(len..)? {
         [b' ' | b'\t' | b'\r' | b'\n' | b'.' | b',' | b'|' | b':' | b')' | b'(', ..] => Some(len),
         [b'}', b'}', ..] => Some(len),

@@ -119,7 +119,7 @@ impl<'s> Parser<'s> {
     }
 
     fn peek_solid(&mut self) -> Token<'s> {
-        while self.peek().kind == Kind::Space {
+        while self.tokens.get(self.next).is_some_and(|token| token.kind == Kind::Space) {
             self.next += 1;
         }
         self.peek()
@@ -132,8 +132,9 @@ impl<'s> Parser<'s> {
     }
 
     fn take_solid(&mut self) -> Token<'s> {
-        self.peek_solid();
-        self.take()
+        let token = self.peek_solid();
+        self.next += 1;
+        token
     }
 
     fn back(&mut self) {

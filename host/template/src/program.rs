@@ -49,7 +49,7 @@ pub(crate) struct Set {
 
 /// Texts given to `tpl`, parsed: a chart gives the same ones at every render.
 #[derive(Debug, Default)]
-pub(crate) struct Cache(Mutex<HashMap<Box<str>, Arc<Set>>>);
+pub(crate) struct Cache(Mutex<HashMap<Box<str>, Arc<Set>, foldhash::fast::RandomState>>);
 
 /// The name Helm's engine gives its root template; `tpl` texts run under it.
 pub(crate) const ROOT: &str = "gotpl";
@@ -234,6 +234,11 @@ impl Set {
             set.add(template);
         }
         Ok(set)
+    }
+
+    /// The template of a text that defines no others.
+    pub(crate) fn alone(&self) -> Option<&Arc<Template>> {
+        self.own.get(ROOT).filter(|_| self.own.len() == 1)
     }
 
     /// These templates over others. A text that defines nothing costs one entry.

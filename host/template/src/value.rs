@@ -532,3 +532,52 @@ fn address(object: &DynObject) -> Option<*const ()> {
         object.downcast_ref::<List>().map(|list| std::ptr::from_ref(list).cast())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+    use super::*;
+
+    fn tree() -> Frozen {
+        let inner = frozen_map(Arc::new(Entries::from([("k".into(), "v".into())])));
+        let list = list_value(vec![frozen_map(Frozen::default())]);
+        let scalars = list_value(vec!["a".into()]);
+        let entries = [("inner", inner), ("list", list), ("scalars", scalars), ("text", "t".into())];
+        Arc::new(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
+    }
+
+    #[test]
+    fn maps_of_one_frozen_tree_do_not_see_what_others_change() {
+        let tree = tree();
+        let (one, other) = (frozen_map(Arc::clone(&tree)), frozen_map(tree));
+        let (one, other) = (as_map(&one).unwrap(), as_map(&other).unwrap());
+        as_map(&one.get("inner").unwrap()).unwrap().insert("k", "changed".into());
+        let item = as_list(&one.get("list").unwrap()).unwrap().items()[0].clone();
+        as_map(&item).unwrap().insert("new", true.into());
+        one.remove("text");
+        let text = |map: &Map| print::display(&map.get("inner").unwrap());
+        assert_eq!((text(one), text(other)), ("map[k:changed]".to_owned(), "map[k:v]".to_owned()));
+        let list = print::display(&other.get("list").unwrap());
+        assert_eq!((list.as_str(), other.len(), one.len()), ("[map[]]", 4, 3));
+    }
+
+    #[test]
+    fn a_map_in_a_frozen_tree_is_the_same_one_at_each_look() {
+        let map = frozen_map(tree());
+        let map = as_map(&map).unwrap();
+        assert!(same_object(&map.get("inner").unwrap(), &map.get("inner").unwrap()));
+        let by_snapshot = map.snapshot().into_iter().find(|(key, _)| &**key == "inner").unwrap().1;
+        assert!(same_object(&map.get("inner").unwrap(), &by_snapshot));
+    }
+
+    #[test]
+    fn a_map_stays_frozen_until_a_map_or_list_of_it_is_asked_for() {
+        let map = frozen_map(tree());
+        let map = as_map(&map).unwrap();
+        assert_eq!((map.len(), map.contains_key("inner"), map.glance().len()), (4, true, 4));
+        assert_eq!(map.get("text"), Some("t".into()));
+        assert!(map.frozen().is_some());
+        assert!(map.get("list").is_some());
+        assert!(map.frozen().is_none());
+    }
+}

@@ -24,7 +24,8 @@ pub(crate) use emit::emit_into;
 pub use emit::{emit, emit_pretty};
 pub use error::{Error, Problem};
 
-use build::{GoValues, Heads, JsonValues, Target, build};
+use crate::value::{Frozen, as_map};
+use build::{FrozenValues, GoValues, Heads, JsonValues, Target, build};
 use node::{Document, Documents};
 
 /// The first document as Go values; nil when the text has none. All numbers are `float64`, as
@@ -34,6 +35,15 @@ use node::{Document, Documents};
 /// When the text is not YAML, cannot be JSON (`.inf`, a list as a key) or exceeds a limit.
 pub fn load(text: &str, name: &str) -> Result<Value, Error> {
     first(text, name, &GoValues).map(|value| value.unwrap_or_else(crate::value::nil))
+}
+
+/// The entries of a text whose one document is a mapping, or of one without a document; numbers as in [`load`].
+/// `None` for all other texts, and for some that are read more slowly: [`load_json_all`] reads them.
+pub fn load_frozen(text: &str) -> Option<Frozen> {
+    match quick::read(text, &FrozenValues).ok()? {
+        Some(value) => as_map(&value)?.frozen(),
+        None => Some(Frozen::default()),
+    }
 }
 
 /// The first document, by the quick reader if that can read it.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
 
-use pintle_template::value::{Entries, Value, as_map, map_value};
+use pintle_template::value::{Entries, Value, as_map, list_value, map_value};
 use pintle_template::{Dialect, ErrorKind, Lookup, LookupError, NoCluster, Program, Run, Source};
 
 fn sources(files: &[(&str, &str)]) -> Vec<Source> {
@@ -169,4 +169,31 @@ fn the_dot_is_the_caller_s_own_map() {
 fn text_that_is_not_utf8_is_rendered_with_replacements() {
     let program = program(&[("t", r#"{{ printf "%s" "\xff" }}|{{ len "\xff\xfe" }}"#)]);
     assert_eq!(render(&program, "t", &map([])), "\u{fffd}|2");
+}
+
+#[test]
+fn text_that_is_printed_is_the_text_a_variable_holds() {
+    let named = "{{ define \"n\" }}{{ .a }}\n  <no value>{{ .none }}ü{{ end }}";
+    for pipeline in [
+        r#"include "n" ."#,
+        r#"include "n" . | nindent 4"#,
+        r#"include "n" . | trim | indent 2 | quote"#,
+        r#"include "n" . | replace "a" "bb" | trunc 5 | trimSuffix "\n""#,
+        r#".list | toYaml | nindent 2"#,
+        r#"toYaml . | trimPrefix "a: " | upper"#,
+        r#"tpl "{{ .a }} {{ include \"n\" . }}" . | squote"#,
+        r#"printf "%s-%v" (include "n" . | trim) .list | b64enc | trunc 9"#,
+        r#"print .a (.list | toJson) | replace "" "-""#,
+        r#"quote .a nil 1.0 true | cat "x" nil"#,
+        r#"toString .list | trunc -3"#,
+        r#"mustToYaml .list | fromYamlArray | toYaml"#,
+    ] {
+        let text = format!("{named}{{{{ {pipeline} }}}}@@{{{{ $v := {pipeline} }}}}{{{{ $v }}}}");
+        let program = program(&[("t", &text)]);
+        let dot = map([("a", "a\nb".into()), ("list", list_value(vec![1.5.into(), "x: y".into()]))]);
+        let out = render(&program, "t", &dot);
+        let (printed, held) = out.split_once("@@").unwrap();
+        assert_eq!(printed, held, "{pipeline}");
+        assert!(!printed.is_empty() && !printed.contains("<no value>"), "{pipeline}: {printed}");
+    }
 }

@@ -10,7 +10,7 @@ use pintle_template::value::{
 use serde_json::{Number as JsonNumber, Value as Json};
 
 use super::{Error, Values};
-use crate::scope::to_value;
+use crate::{scope::to_value, yaml};
 
 /// Mappings and lists inside each other. A file has at most 500, and a path of `import-values` adds its own.
 pub(crate) const MAX_DEPTH: usize = 600;
@@ -62,10 +62,8 @@ pub(crate) struct Defaults {
 }
 
 impl Defaults {
-    /// The defaults in JSON.
-    pub(crate) fn of(values: &Values) -> Self {
-        let whole = frozen_entries(values);
-        Self { clean: without_nulls(&whole), whole }
+    pub(crate) fn of(whole: &Frozen) -> Self {
+        Self { clean: without_nulls(whole), whole: Arc::clone(whole) }
     }
 
     /// The entries of a mapping as defaults.
@@ -78,6 +76,17 @@ impl Defaults {
             None => Frozen::default(),
         };
         Ok(Self { clean: without_nulls(&whole), whole })
+    }
+}
+
+/// The entries of a values file: all documents merged, later over earlier; every number is a float.
+///
+/// # Errors
+/// When it is no YAML or no mapping.
+pub(crate) fn load(text: &str) -> Result<Frozen, yaml::Error> {
+    match pintle_template::yaml::load_frozen(text) {
+        Some(entries) => Ok(entries),
+        None => yaml::load_values(text).map(|values| frozen_entries(&values)),
     }
 }
 

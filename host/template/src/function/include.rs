@@ -88,6 +88,10 @@ impl Ctx<'_> {
     }
 
     fn tpl_parsed(&mut self, parsed: &Set, data: Value, out: &mut Vec<u8>) -> Result<(), Error> {
+        // A text that defines nothing sees what there is; only one that asks for its own name needs more.
+        if let Some(template) = parsed.alone().filter(|template| !template.source.text.contains(ROOT)) {
+            return self.execute(template, data, out);
+        }
         let overlay = Arc::new(parsed.over(&self.templates));
         let outer = std::mem::replace(&mut self.templates, overlay);
         let result = match self.templates.get(ROOT) {

@@ -42,8 +42,7 @@ impl Names {
         let parts = || text.split('.').skip(1);
         let names = &mut self.names;
         let name = |part| names.get(part, |name| **name == *part, || Arc::from(part));
-        let is_same = |chain: &Fields| chain.iter().map(|name| &**name).eq(parts());
-        self.chains.get(text, is_same, || parts().map(name).collect())
+        self.chains.get(text, |chain| is_chain(chain, text), || parts().map(name).collect())
     }
 
     /// A text between quotes without anything that needs a second look.
@@ -69,6 +68,12 @@ impl Names {
             }
         }
     }
+}
+
+/// Whether these are the names of a chain.
+fn is_chain<'t>(names: &[Arc<str>], text: &'t str) -> bool {
+    let after = |rest: Option<&'t str>, name: &Arc<str>| rest?.strip_prefix('.')?.strip_prefix(&**name);
+    names.iter().fold(Some(text), after) == Some("")
 }
 
 impl<T: Clone> Known<T> {

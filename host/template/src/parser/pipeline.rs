@@ -208,8 +208,9 @@ impl<'s> Parser<'s> {
     }
 
     fn text(&mut self, token: &Token<'_>) -> Parsed<ExprKind> {
+        let is_special = |byte| matches!(byte, b'\\' | b'"' | b'\n');
         let inner = token.text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-        if let Some(inner) = inner.filter(|inner| !inner.contains(['\\', '"', '\n'])) {
+        if let Some(inner) = inner.filter(|inner| !inner.bytes().any(is_special)) {
             return Ok(ExprKind::Str { literal: Literal::Quoted, value: self.names.text(inner) });
         }
         let value = unquote(token.text).ok_or_else(|| self.error("invalid syntax"))?;

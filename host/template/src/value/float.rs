@@ -15,7 +15,17 @@ pub struct Decimal {
 
 /// The text `%v` prints: exponent form below 1e-4 and from 1e6 on (at 1e21 with many digits too).
 pub fn float_text(value: f64) -> String {
-    format_g(value, None)
+    match small_integer(value).filter(|int| int.unsigned_abs() < 1_000_000) {
+        Some(int) => int.to_string(),
+        None => format_g(value, None),
+    }
+}
+
+/// The integer that a float is, when it has at most 15 digits: most numbers of charts. Minus zero is none.
+#[expect(clippy::cast_possible_truncation, reason = "the value was checked to be whole and small")]
+pub(crate) fn small_integer(value: f64) -> Option<i64> {
+    let is_small = value.fract() == 0.0 && value.abs() < 1e15 && !(value == 0.0 && value.is_sign_negative());
+    is_small.then_some(value as i64)
 }
 
 /// The fewest digits that read back as the same float.

@@ -11,7 +11,7 @@ use super::error::{Error, Problem};
 use super::json::lossy;
 use super::node::{Data, Document, MAX_DEPTH, Node, NodeId};
 use super::resolve::{Scalar, is_timestamp, resolve};
-use crate::value::{Entries, list_value, map_value, nil};
+use crate::value::{Entries, frozen_map, list_value, map_value, nil};
 
 /// What values are made of.
 pub(super) trait Target {
@@ -36,6 +36,9 @@ pub(super) trait Target {
 
 /// Go values with every number a `float64`.
 pub(super) struct GoValues;
+
+/// The same as a tree that many share.
+pub(super) struct FrozenValues;
 
 /// JSON with integers.
 pub(super) struct JsonValues;
@@ -69,6 +72,27 @@ impl Target for GoValues {
 
     fn map(&self, entries: Entries) -> Value {
         map_value(entries)
+    }
+}
+
+impl Target for FrozenValues {
+    type Out = Value;
+    type Entries = Entries;
+
+    fn scalar(&self, scalar: Scalar, text: Cow<'_, str>) -> Value {
+        GoValues.scalar(scalar, text)
+    }
+
+    fn list(&self, items: Vec<Value>) -> Value {
+        GoValues.list(items)
+    }
+
+    fn insert(&self, entries: &mut Entries, key: Cow<'_, str>, value: Value) {
+        GoValues.insert(entries, key, value);
+    }
+
+    fn map(&self, entries: Entries) -> Value {
+        frozen_map(Arc::new(entries))
     }
 }
 

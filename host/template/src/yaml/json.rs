@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use minijinja::Value;
 use minijinja::value::ValueKind;
 
-use crate::value::float::{format_e, plain_form, shortest};
+use crate::value::float::{format_e, plain_form, shortest, small_integer};
 use crate::value::number::{Number, number};
 use crate::value::object::{GoObject, Shape};
 use crate::value::print::{MAX_DEPTH, MAX_TEXT};
@@ -173,6 +173,9 @@ pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
 pub(super) fn float_is_integer(float: f64) -> Option<String> {
     if float == 0.0 {
         return Some("0".to_owned());
+    }
+    if let Some(int) = small_integer(float) {
+        return Some(int.to_string());
     }
     if float.fract() != 0.0 || float.abs() >= 1e21 {
         return None;

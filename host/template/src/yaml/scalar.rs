@@ -50,6 +50,9 @@ pub(super) fn analyze(text: &str, tabs: bool) -> Analysis {
     if is_simple(text) {
         return Analysis { multiline: false, plain: true, single: true, block: true };
     }
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return analyze_printable(text.as_bytes());
+    }
     let document = text.starts_with("---") || text.starts_with("...");
     let mut facts = Facts { indicator: document, ..Facts::default() };
     let mut before = None;
@@ -71,6 +74,24 @@ pub(super) fn analyze(text: &str, tabs: bool) -> Analysis {
         single: !(quoted || facts.break_space),
         block: !(hard || facts.trailing_space),
     }
+}
+
+/// [`analyze`] for one line of printable ASCII, which most texts are.
+fn analyze_printable(text: &[u8]) -> Analysis {
+    let (leading, trailing) = (text.starts_with(b" "), text.ends_with(b" "));
+    let starts_as_syntax = match text {
+        [first, rest @ ..] => {
+            is_indicator(None, char::from(*first), rest.first().map(|next| char::from(*next)))
+        }
+        [] => true,
+    };
+    let is_syntax = |pair: &[u8]| matches!(pair, b": " | b" #");
+    let indicator = starts_as_syntax
+        || text.starts_with(b"---")
+        || text.starts_with(b"...")
+        || text.ends_with(b":")
+        || text.windows(2).any(is_syntax);
+    Analysis { multiline: false, plain: !(leading || trailing || indicator), single: true, block: !trailing }
 }
 
 /// Whether nothing in a text means anything in YAML: so are names, images without a tag, most keys.

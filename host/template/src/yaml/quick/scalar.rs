@@ -52,11 +52,7 @@ impl<'t> Reader<'t> {
     fn plain_end(&self, start: usize) -> Read<usize> {
         let mut end = start;
         loop {
-            let rest = self.bytes.get(end..).unwrap_or_default();
-            end += rest
-                .iter()
-                .position(|byte| matches!(byte, b'\n' | b':' | b'#' | b'\t'))
-                .unwrap_or(rest.len());
+            end = self.next_special(end);
             match self.byte_at(end) {
                 b'\n' => return Ok(end),
                 b'\t' => return Err(GivenUp),
