@@ -54,7 +54,7 @@ const RELEASES: [Row; 16] = [
     row("of it niced", "s", 1, |turn| Some(turn.install.until_quiet.span.foreign_nice)),
 ];
 
-const REQUESTS: [Row; 13] = [
+const REQUESTS: [Row; 14] = [
     row("requests until ready", "", 1, |turn| {
         Some(each(turn, turn.install.until_ready.span.traffic.requests))
     }),
@@ -73,6 +73,7 @@ const REQUESTS: [Row; 13] = [
     }),
     row("writes", "", 1, writes),
     row("of them events", "", 1, |turn| Some(each(turn, turn.install.until_quiet.span.traffic.events))),
+    row("of them refused", "", 1, |turn| Some(each(turn, turn.install.until_quiet.span.traffic.refused))),
     row("watches begun, in all", "", 0, |turn| Some(turn.install.until_quiet.span.traffic.watches as f64)),
 ];
 

@@ -20,6 +20,8 @@ pub(crate) struct Traffic {
     pub events: usize,
     /// Of the requests, changes that were only tried. They are no writes.
     pub dry_runs: usize,
+    /// Of the writes, those that the API server refused.
+    pub refused: usize,
     /// Of the requests, those for no object: which kinds there are, and what they look like.
     pub discovery: usize,
     /// The requests by verb, then by resource.
@@ -48,6 +50,7 @@ impl Traffic {
         self.requests += 1;
         self.dry_runs += usize::from(is_dry && is_write);
         self.writes += usize::from(is_write && !is_dry);
+        self.refused += usize::from(is_write && !is_dry && request.code >= 300);
         self.events += usize::from(is_write && request.resource == "events");
         self.discovery += usize::from(request.resource.is_empty());
         let slash = if request.subresource.is_empty() { "" } else { "/" };
@@ -56,7 +59,8 @@ impl Traffic {
             resource => format!("{resource}{slash}{}", request.subresource),
         };
         if is_write && is_of_one(&request.name) {
-            self.of_one.push(format!("{resource} {}", request.name));
+            let refused = if request.code < 300 { "" } else { " (refused)" };
+            self.of_one.push(format!("{resource} {}{refused}", request.name));
         }
         *self.by_verb.entry(request.verb.clone()).or_default().entry(resource).or_default() += 1;
     }
