@@ -74,11 +74,14 @@ const REQUESTS: [Row; 14] = [
     row("writes", "", 1, writes),
     row("of them events", "", 1, |turn| Some(each(turn, turn.install.until_quiet.span.traffic.events))),
     row("of them refused", "", 1, |turn| Some(each(turn, turn.install.until_quiet.span.traffic.refused))),
-    row("watches begun, in all", "", 0, |turn| Some(turn.install.until_quiet.span.traffic.watches as f64)),
+    row("watches begun, in all", "", 0, |turn| {
+        Some(turn.install.until_quiet.span.traffic.watches_begun() as f64)
+    }),
 ];
 
-const IDLE: [Row; 6] = [
+const IDLE: [Row; 7] = [
     row("requests", "", 0, idle_requests),
+    row("watches begun", "", 0, |turn| Some(turn.idle.span.traffic.watches_begun() as f64)),
     row("writes", "", 0, |turn| Some(turn.idle.span.traffic.writes as f64)),
     row("CPU", "s", 2, |turn| Some(turn.idle.span.operator)),
     row("CPU, share of a core", "%", 2, idle_share),
@@ -86,10 +89,11 @@ const IDLE: [Row; 6] = [
     row("memory, then", "MiB", 1, |turn| Some(turn.idle.memory.now)),
 ];
 
-const RESTART: [Row; 7] = [
+const RESTART: [Row; 8] = [
     row("work ended", "s", 1, restart_quiet),
     row("requests", "", 0, |turn| Some(turn.restart.span.traffic.requests as f64)),
     row("of them lists", "", 0, |turn| Some(turn.restart.span.traffic.of_verb("list") as f64)),
+    row("watches begun", "", 0, |turn| Some(turn.restart.span.traffic.watches_begun() as f64)),
     row("writes", "", 0, restart_writes),
     row("CPU", "s", 2, |turn| Some(turn.restart.span.operator)),
     row("API server's CPU", "s", 2, |turn| Some(turn.restart.span.apiserver)),

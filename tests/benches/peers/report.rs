@@ -117,12 +117,14 @@ fn requests(plan: &Plan, outcomes: &[Outcome]) -> String {
     text
 }
 
-/// `verb: resource count, …; verb: …`
+/// `verb: resource count, …; verb: …`, watches last.
 fn sorts(traffic: &Traffic) -> String {
+    let watches = ("watch".to_owned(), traffic.watches.clone());
     let sort = |(verb, resources): (&String, &BTreeMap<String, usize>)| {
         let counts: Vec<String> = resources.iter().map(|(what, count)| format!("{what} {count}")).collect();
         format!("{verb}: {}", counts.join(", "))
     };
-    let sorts: Vec<String> = traffic.by_verb.iter().map(sort).collect();
+    let watches = Some((&watches.0, &watches.1)).filter(|(_, resources)| !resources.is_empty());
+    let sorts: Vec<String> = traffic.by_verb.iter().chain(watches).map(sort).collect();
     if sorts.is_empty() { "nothing".to_owned() } else { sorts.join("; ") }
 }

@@ -12,8 +12,8 @@ use crate::workload;
 pub(crate) struct Traffic {
     /// All but watches.
     pub requests: usize,
-    /// Watches that were begun.
-    pub watches: usize,
+    /// Watches that were begun, by resource.
+    pub watches: BTreeMap<String, usize>,
     /// Of the requests, those that asked for a change; events are among them.
     pub writes: usize,
     /// Of the writes, Events.
@@ -43,7 +43,9 @@ impl Traffic {
 
     fn add(&mut self, request: &Request) {
         if request.verb == "watch" {
-            self.watches += usize::from(request.stage == Stage::Started);
+            if request.stage == Stage::Started {
+                *self.watches.entry(request.resource.clone()).or_default() += 1;
+            }
             return;
         }
         let (is_dry, is_write) = (request.uri.contains("dryRun=All"), request.is_write());
@@ -67,6 +69,10 @@ impl Traffic {
 
     pub(crate) fn of_verb(&self, verb: &str) -> usize {
         self.by_verb.get(verb).map_or(0, |resources| resources.values().sum())
+    }
+
+    pub(crate) fn watches_begun(&self) -> usize {
+        self.watches.values().sum()
     }
 
     /// Whether the operator did anything but watch.
