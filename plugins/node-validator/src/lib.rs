@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use pintle_plugin_sdk::{
-    Around, Blocker, Call, Failure, Hooks, Live, LogAccess, Manifest, ObjectAccess, ObjectRef, Pending,
-    Phase, Plugin, ReadAccess, Step,
+    Around, Blocker, Call, Failure, Hooks, Live, LogAccess, Manifest, ObjectAccess, Pending, Phase, Plugin,
+    ReadAccess, Step,
     config::config,
     export_plugin, inputs,
     kube::{self, LabelSelector, Query, ReadError},
