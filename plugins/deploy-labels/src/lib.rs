@@ -47,7 +47,7 @@ config! {
         /// Labels of the nodes with a card.
         node_selector: BTreeMap<String, String> = BTreeMap::new(),
         /// What a node is for that does not say so itself.
-        default_workload: String = "container".to_owned() => {"enum": ["container", "vm-passthrough", "vm-vgpu"]},
+        default_workload: String = "container".to_owned(),
         /// The label with the name of the card.
         product_label: String = "vendor.example/product".to_owned(),
     }

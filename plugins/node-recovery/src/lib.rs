@@ -14,15 +14,15 @@ use serde::Deserialize;
 use serde_json::json;
 
 /// What is read of a node, and must be granted.
-const FIELDS: [&str; 3] = ["metadata.name", "metadata.labels", "status.conditions"];
+const FIELDS: [&str; 2] = ["metadata.name", "metadata.labels"];
 
 config! {
     /// `spec.config` of the Plugin, or `spec.reconciler.config` of the Watch.
     pub struct Config {
         /// Labels of the nodes with a card.
         node_selector: BTreeMap<String, String> = BTreeMap::new(),
-        /// The condition of a node that is True when its card is broken.
-        condition: String = "CardBroken".to_owned(),
+        /// The label of a node whose card is broken; its value tells one break from the next.
+        label: String = "vendor.example/card-broken".to_owned(),
         /// Recoveries of one node within a window.
         most: u32 = 2 => {"minimum": 1},
         /// The window, in minutes.
@@ -33,31 +33,16 @@ config! {
 #[derive(Deserialize)]
 struct Node {
     metadata: Metadata,
-    #[serde(default)]
-    status: Status,
 }
 
 #[derive(Deserialize)]
 struct Metadata {
     name: String,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Status {
-    conditions: Vec<Condition>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Condition {
-    #[serde(rename = "type")]
-    kind: String,
-    status: String,
-    last_transition_time: String,
-}
-
-/// What was done to a node: the break, by the time it was told, and when that was, in minutes since the epoch.
+/// What was done to a node: the break, and when that was, in minutes since the epoch.
 type Recoveries = BTreeMap<String, u64>;
 /// By node.
 type Saved = BTreeMap<String, Recoveries>;
@@ -89,12 +74,12 @@ impl Reconciler for NodeRecovery {
         let now = clock::now().as_secs() / 60;
         let begins = now.saturating_sub(u64::from(call.config.window_minutes));
         let (mut blockers, mut actions) = (Vec::new(), Vec::new());
-        for (node, since) in broken {
+        for (node, fault) in broken {
             let done = saved.entry(node.clone()).or_default();
-            done.retain(|known, at| *at > begins || *known == since);
+            done.retain(|known, at| *at > begins || *known == fault);
             let (times, most) = (done.values().filter(|at| **at > begins).count(), call.config.most as usize);
-            if done.contains_key(&since) {
-                let message = format!("its card is broken since {since}; it was closed for pods");
+            if done.contains_key(&fault) {
+                let message = format!("its card is broken ({fault}); it was closed for pods");
                 blockers.push(Blocker::new("Recovering", message).at_node(&node));
             } else if times >= most {
                 let message = format!(
@@ -103,9 +88,9 @@ impl Reconciler for NodeRecovery {
                 );
                 blockers.push(Blocker::new("RecoveryDenied", message).at_node(&node));
             } else {
-                done.insert(since.clone(), now);
+                done.insert(fault.clone(), now);
                 let target = ObjectRef::new("v1", "Node", &node);
-                actions.push(Action::new(format!("cordon-{node}-{since}"), "cordon", target));
+                actions.push(Action::new(format!("cordon-{node}-{fault}"), "cordon", target));
                 blockers.push(Blocker::new("Recovering", "it is being closed for pods").at_node(&node));
             }
         }
@@ -117,16 +102,15 @@ impl Reconciler for NodeRecovery {
 
 export_plugin!(NodeRecovery: Reconciler);
 
-/// Nodes whose card is broken, each with the time since when.
+/// Nodes whose card is broken, each with the name of the break.
 fn broken(config: &Config) -> Result<Vec<(String, String)>, Failure> {
     let selector = LabelSelector { match_labels: config.node_selector.clone(), ..LabelSelector::default() };
     let nodes: Vec<Node> = kube::find(&Query::all("v1", "Node").selected_by(&selector).fields(&FIELDS))?;
-    let since = |node: Node| {
-        let is_it = |condition: &Condition| condition.kind == config.condition && condition.status == "True";
-        let told = node.status.conditions.into_iter().find(is_it)?;
-        Some((node.metadata.name, told.last_transition_time))
+    let told = |node: Node| {
+        let fault = node.metadata.labels.get(&config.label).filter(|fault| !fault.is_empty())?;
+        Some((node.metadata.name.clone(), fault.clone()))
     };
-    Ok(nodes.into_iter().filter_map(since).collect())
+    Ok(nodes.into_iter().filter_map(told).collect())
 }
 
 #[cfg(test)]

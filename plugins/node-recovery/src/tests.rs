@@ -7,16 +7,14 @@ use super::*;
 
 const MINUTE: u64 = 60_000;
 
-fn node(since: Option<&str>) -> Value {
-    let conditions =
-        since.map(|since| json!([{"type": "CardBroken", "status": "True", "lastTransitionTime": since}]));
-    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"},
-        "status": {"conditions": conditions.unwrap_or(json!([{"type": "CardBroken", "status": "False"}]))}})
+fn node(fault: Option<&str>) -> Value {
+    let labels = json!({"vendor.example/card-broken": fault.unwrap_or_default()});
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "labels": labels}})
 }
 
 /// What is waited for, keys of the actions, and what is kept, at a minute.
-fn at(minute: u64, since: Option<&str>, saved: &Value) -> (String, Vec<String>, Value) {
-    let host = Host::new().clock(minute * MINUTE, 0, 1).saved(saved.clone()).object(node(since));
+fn at(minute: u64, fault: Option<&str>, saved: &Value) -> (String, Vec<String>, Value) {
+    let host = Host::new().clock(minute * MINUTE, 0, 1).saved(saved.clone()).object(node(fault));
     let desired = host.reconcile::<NodeRecovery>([]).unwrap();
     let reason = desired.pending().map(|pending| pending.blockers()[0].reason.clone()).unwrap_or_default();
     let actions = desired.report().actions.iter().map(|action| action.key.clone()).collect();
