@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 
-use crate::Ending;
+use crate::{Ending, printed};
 
 /// Arguments of `pintle crd`.
 #[derive(Debug, clap::Args)]
@@ -10,7 +10,7 @@ pub(crate) struct Args {}
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Ending> {
     let Args {} = args;
-    print!("{}", yaml()?);
+    printed::print(&yaml()?)?;
     Ok(Ending::Done)
 }
 

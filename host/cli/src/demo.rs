@@ -19,7 +19,7 @@ use pintle_dev::{
 };
 
 use self::{screen::Screen, summary::Summary};
-use crate::{Ending, scenario};
+use crate::{Ending, printed, scenario};
 
 /// Worker nodes of the demo.
 const NODES: [&str; 3] = ["worker-0", "worker-1", "worker-2"];
@@ -72,7 +72,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Ending> {
         runtime.block_on(run_and_leave(&screen, timeout))?
     };
     if output == Output::Json {
-        println!("{}", serde_json::to_string_pretty(&summary)?);
+        printed::print(&format!("{}\n", serde_json::to_string_pretty(&summary)?))?;
     }
     Ok(ending)
 }

@@ -12,8 +12,10 @@ mod new;
 mod operator;
 mod owner;
 mod plugin;
+mod printed;
 mod progress;
 mod rbac;
+mod reach;
 mod template;
 mod why;
 
@@ -137,6 +139,17 @@ mod tests {
         let cause =
             anyhow::anyhow!("no such file").context("could not read a: no such file").context("failed");
         assert_eq!(told(&cause), "failed: could not read a: no such file");
+    }
+
+    #[test]
+    fn every_command_tells_the_version_and_how_it_is_used() {
+        for command in ["template", "new", "crd", "plugin"] {
+            let told = Args::try_parse_from(["pintle", command, "-V"]).map(drop).map_err(|told| told.kind());
+            assert_eq!(told, Err(clap::error::ErrorKind::DisplayVersion), "{command}");
+        }
+        let help =
+            Args::try_parse_from(["pintle", "template", "--help"]).map(drop).map_err(|told| told.to_string());
+        assert!(help.is_err_and(|help| help.contains("Usage: pintle template [OPTIONS] [NAME] CHART\n")));
     }
 
     #[test]

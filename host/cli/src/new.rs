@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 use pintle_chart::Chart;
 use serde_json::{Value, json};
 
-use crate::{Ending, rbac, template};
+use crate::{Ending, printed, rbac, template};
 
 /// Arguments of `pintle new`.
 #[derive(Debug, clap::Args)]
@@ -29,11 +29,14 @@ pub(crate) struct Args {
     #[arg(long, default_value = "v1alpha1")]
     version: String,
     /// Where the chart will be served from, as `oci://registry/charts`; default: the folder it is in.
-    #[arg(long)]
+    #[arg(long, value_parser = parse_repository)]
     repository: Option<String>,
     /// The folder that is made; default: the kind in small letters.
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Print the version of this program.
+    #[arg(short = 'V', action = clap::ArgAction::Version)]
+    told_version: Option<bool>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Ending> {
@@ -55,10 +58,41 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Ending> {
         write(&out, name, &text)?;
     }
     let sources = [out.join("crd.yaml"), out.join("watch.yaml"), args.chart.clone()];
-    write(&out, "rbac.yaml", &rbac::yaml_of(&sources, None)?)?;
+    write(&out, "rbac.yaml", &rbac::yaml_of(&sources, Some(&rbac::name_for(&args.group, &args.kind)))?)?;
     write(&out, "README.md", &readme(args))?;
-    println!("{} is made; see {}", out.display(), out.join("README.md").display());
+    let mut text = format!("{} is made; see {}\n", out.display(), out.join("README.md").display());
+    if args.repository.is_none() {
+        text += &note_of_folder("the Watch", &out.join("watch.yaml"));
+    }
+    printed::print(&text)?;
     Ok(Ending::Done)
+}
+
+/// What to know of a Watch whose chart lies in a folder of this machine.
+pub(crate) fn note_of_folder(what: &str, place: &Path) -> String {
+    format!(
+        "note: {what} names a folder of this machine (file://…), which an operator inside of a cluster cannot \
+         read; push the chart and name its repository with --repository oci://REGISTRY/PATH, or edit \
+         chart.repository.url in {}\n",
+        place.display()
+    )
+}
+
+/// An address that a Watch takes for a repository of charts.
+pub(crate) fn parse_repository(text: &str) -> Result<String, String> {
+    const SCHEMES: [&str; 6] = ["oci", "https", "http", "cm", "configmap", "file"];
+    match text.split_once("://") {
+        Some((scheme, rest))
+            if SCHEMES.contains(&scheme.to_ascii_lowercase().as_str())
+                && !rest.trim_matches('/').is_empty() =>
+        {
+            Ok(text.to_owned())
+        }
+        _ => Err(format!(
+            "it is no address of a repository; write oci://registry/charts, or one that begins with {}",
+            SCHEMES.map(|scheme| format!("{scheme}://")).join(", ")
+        )),
+    }
 }
 
 fn check(args: &Args) -> anyhow::Result<()> {
@@ -147,4 +181,19 @@ fn readme(args: &Args) -> String {
 fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<()> {
     let path = folder.join(name);
     fs::write(&path, text).with_context(|| format!("could not write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_is_an_address() {
+        for address in ["oci://registry/charts", "https://charts.example.com", "cm://namespace/name"] {
+            assert_eq!(parse_repository(address).as_deref(), Ok(address));
+        }
+        for wrong in ["foo", "", "oci://", "foo://bar"] {
+            assert!(parse_repository(wrong).is_err(), "{wrong}");
+        }
+    }
 }

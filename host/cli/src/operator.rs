@@ -67,7 +67,7 @@ pub(crate) struct Args {
     #[arg(long)]
     watches_file: Option<PathBuf>,
     /// Owners that are worked on at once.
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 4, value_parser = parse_count)]
     max_concurrent_reconciles: usize,
     /// How often a release is looked at without an event, as 90s, 10m or 1h.
     #[arg(long, default_value = "10m", value_parser = parse_period)]
@@ -80,9 +80,9 @@ pub(crate) struct Args {
     /// Form of log lines.
     #[arg(long, visible_alias = "zap-encoder", value_enum, default_value = "json")]
     log_format: logging::Format,
-    /// Least level of log lines: error, warn, info, debug, trace.
-    #[arg(long, visible_alias = "zap-log-level", default_value = "info")]
-    log_level: String,
+    /// Least level of log lines: error, warn, info, debug, trace; default: as `RUST_LOG` says, else info.
+    #[arg(long, visible_alias = "zap-log-level")]
+    log_level: Option<String>,
 }
 
 /// Flags that the operators before had and that change nothing here; the log names those that are given.
@@ -136,7 +136,7 @@ impl Unused {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Ending> {
     let Args { ref log_level, log_format, .. } = args;
-    logging::start(log_format, log_level);
+    logging::start(log_format, log_level.as_deref())?;
     args.unused.warn();
     let options = options(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -172,6 +172,7 @@ fn options(args: Args) -> anyhow::Result<Options> {
         log_level: _,
     } = args;
     refuse_scope(std::env::var(SCOPE).ok().as_deref())?;
+    check_paths(registry_config.as_deref(), &plugin_folder, &chart_folder)?;
     let usual = PathBuf::from("watches.yaml");
     let watches_file = watches_file.or_else(|| usual.is_file().then_some(usual));
     let reach = match kubeconfig {
@@ -202,6 +203,35 @@ fn options(args: Args) -> anyhow::Result<Options> {
         compiler: compiler(),
         ..Options::new(reach, &leader_election_namespace)
     })
+}
+
+/// Files and folders that must be there when the operator starts: without one it would look for plugins and
+/// charts in vain, and say so only at the first.
+fn check_paths(
+    registry_config: Option<&Path>,
+    plugin_folders: &[PathBuf],
+    chart_folders: &[PathBuf],
+) -> anyhow::Result<()> {
+    if let Some(path) = registry_config {
+        let text = std::fs::read_to_string(path).with_context(|| {
+            format!(
+                "--registry-config: {} cannot be read; name a file as ~/.docker/config.json",
+                path.display()
+            )
+        })?;
+        serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&text).with_context(|| {
+            format!("--registry-config: {} is no JSON object with `auths`", path.display())
+        })?;
+    }
+    let of = |flag, folders: &[PathBuf]| folders.iter().map(move |folder| (flag, folder.clone())).collect();
+    let named: [Vec<(&str, PathBuf)>; 2] =
+        [of("--plugin-folder", plugin_folders), of("--chart-folder", chart_folders)];
+    match named.into_iter().flatten().find(|(_, folder)| !folder.is_dir()) {
+        Some((flag, folder)) => {
+            bail!("{flag}: {} is no folder; make it, or name another one", folder.display())
+        }
+        None => Ok(()),
+    }
 }
 
 /// The document, read now: one that is broken is told at the start, not with the first plugin.
@@ -236,7 +266,7 @@ fn watches(path: Option<&Path>) -> anyhow::Result<Vec<WatchSpec>> {
 }
 
 /// `90s`, `10m`, `1h30m`: units of hours, minutes and seconds.
-fn parse_period(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_period(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a time; write 90s, 10m or 1h");
     let (mut seconds, mut rest) = (0_u64, text);
     while !rest.is_empty() {
@@ -253,6 +283,14 @@ fn parse_period(text: &str) -> Result<Duration, String> {
         rest = behind.unwrap_or_default();
     }
     if seconds == 0 { Err(wrong()) } else { Ok(Duration::from_secs(seconds)) }
+}
+
+fn parse_count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("nothing would ever be worked on; write 1 or more".to_owned()),
+        Ok(count) => Ok(count),
+        Err(_) => Err(format!("`{text}` is no number; write 1 or more")),
+    }
 }
 
 /// `:8080` is every address of the machine, `0` is none.
@@ -287,6 +325,25 @@ mod tests {
         assert!(refuse_scope(None).is_ok() && refuse_scope(Some("")).is_ok());
         let refused = refuse_scope(Some("a,b")).unwrap_err().to_string();
         assert!(refused.starts_with("WATCH_NAMESPACE=a,b is not served"), "{refused}");
+    }
+
+    #[test]
+    fn what_the_operator_could_not_use_is_refused_at_the_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let (here, gone) = (folder.path().to_owned(), folder.path().join("nope"));
+        let config = folder.path().join("config.json");
+        std::fs::write(&config, "{\"auths\": {}}").unwrap();
+        let one = std::slice::from_ref;
+        assert!(check_paths(Some(&config), one(&here), one(&here)).is_ok());
+        for (flag, refused) in [
+            ("--registry-config", check_paths(Some(&gone), &[], &[])),
+            ("--plugin-folder", check_paths(None, one(&gone), &[])),
+            ("--chart-folder", check_paths(None, &[], one(&gone))),
+        ] {
+            assert!(refused.is_err_and(|err| err.to_string().starts_with(flag)), "{flag}");
+        }
+        assert!(parse_count("0").is_err() && parse_count("x").is_err());
+        assert_eq!(parse_count("1"), Ok(1));
     }
 
     #[test]

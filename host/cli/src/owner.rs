@@ -5,7 +5,7 @@ use std::str::FromStr;
 use anyhow::{Context as _, bail};
 use kube::{
     Api, Client,
-    core::{ApiResource, DynamicObject},
+    core::{ApiResource, DynamicObject, GroupVersionKind},
     discovery::{Discovery, Scope},
 };
 use serde_json::Value;
@@ -36,14 +36,20 @@ impl OwnerName {
     /// The object from the cluster, with its status.
     pub(crate) async fn get(&self, client: &Client, namespace: Option<&str>) -> anyhow::Result<Value> {
         let (resource, scope) = self.resource(client).await?;
-        let api: Api<DynamicObject> = match (scope, namespace) {
+        if let (Scope::Cluster, Some(namespace)) = (&scope, namespace) {
+            eprintln!("note: {} has no namespace; -n {namespace} is left out", resource.kind);
+        }
+        let api: Api<DynamicObject> = match (&scope, namespace) {
             (Scope::Cluster, _) => Api::all_with(client.clone(), &resource),
             (Scope::Namespaced, Some(namespace)) => {
                 Api::namespaced_with(client.clone(), namespace, &resource)
             }
             (Scope::Namespaced, None) => Api::default_namespaced_with(client.clone(), &resource),
         };
-        let place = namespace.map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default();
+        let place = namespace
+            .filter(|_| scope == Scope::Namespaced)
+            .map(|namespace| format!(" in namespace {namespace}"))
+            .unwrap_or_default();
         let object = match api.get_opt(&self.name).await {
             Ok(Some(object)) => object,
             Ok(None) => bail!(
@@ -78,7 +84,29 @@ impl OwnerName {
                 }
             }
         }
+        if let Some(found) = self.by_short_name(client).await {
+            return Ok(found);
+        }
         bail!("the cluster serves no kind called `{}`; see `kubectl api-resources`", self.kind)
+    }
+
+    /// The kind with this short name, as `po`; the core API goes before others, as for kubectl.
+    async fn by_short_name(&self, client: &Client) -> Option<(ApiResource, Scope)> {
+        let core = client.list_core_api_versions_aggregated().await.ok()?;
+        let more = client.list_api_groups_aggregated().await.ok()?;
+        core.items.iter().chain(&more.items).find_map(|group| {
+            let name = group.metadata.as_ref().and_then(|meta| meta.name.as_deref()).unwrap_or_default();
+            // Versions are in the order that the server prefers.
+            let version = group.versions.first()?;
+            let found = version.resources.iter().find(|one| one.short_names.contains(&self.kind))?;
+            let kind = found.response_kind.as_ref()?.kind.as_deref()?;
+            let gvk = GroupVersionKind::gvk(name, version.version.as_deref()?, kind);
+            let scope = match found.scope.as_deref() {
+                Some("Cluster") => Scope::Cluster,
+                _ => Scope::Namespaced,
+            };
+            Some((ApiResource::from_gvk_with_plural(&gvk, found.resource.as_deref()?), scope))
+        })
     }
 
     /// True for the kind, its plural, and both with their group.

@@ -14,6 +14,7 @@ mod record;
 mod replay;
 mod report;
 mod run;
+mod samples;
 mod section;
 mod sign;
 mod templates;
@@ -23,7 +24,7 @@ mod verify;
 use anyhow::Context as _;
 use clap::{Subcommand, ValueEnum};
 
-use crate::{Ending, logging};
+use crate::{Ending, logging, printed};
 use progress::Progress;
 
 /// Arguments of `pintle plugin`.
@@ -111,11 +112,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Ending> {
 
 /// Prints a result: the text for people, or the document for machines.
 fn print(output: Output, text: &str, json: &serde_json::Value) -> anyhow::Result<()> {
-    use std::io::Write as _;
-    let mut out = std::io::stdout().lock();
     match output {
-        Output::Text => write!(out, "{text}")?,
-        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(json)?)?,
+        Output::Text => printed::print(text),
+        Output::Json => printed::print(&format!("{}\n", serde_json::to_string_pretty(json)?)),
     }
-    Ok(())
 }

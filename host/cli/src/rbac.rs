@@ -14,7 +14,7 @@ use anyhow::{Context as _, bail};
 use pintle_chart::Chart;
 use serde_json::{Value, json};
 
-use crate::{Ending, template};
+use crate::{Ending, printed, template};
 
 /// What the operator does with objects of a chart.
 const APPLIED: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     #[arg(required = true)]
     sources: Vec<PathBuf>,
     /// Name of the ClusterRole; default: `pintle-` and the name of the first chart.
-    #[arg(long)]
+    #[arg(long, value_parser = parse_name)]
     name: Option<String>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Rights {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Ending> {
-    print!("{}", yaml_of(&args.sources, args.name.as_deref())?);
+    printed::print(&yaml_of(&args.sources, args.name.as_deref())?)?;
     Ok(Ending::Done)
 }
 
@@ -62,6 +62,24 @@ pub(crate) fn yaml_of(sources: &[PathBuf], name: Option<&str>) -> anyhow::Result
         rights.add_chart(&chart, "");
     }
     rights.to_yaml(name)
+}
+
+/// The name of rights for a kind: no other kind has it, whichever charts they share.
+pub(crate) fn name_for(group: &str, kind: &str) -> String {
+    let kind = kind.to_lowercase();
+    if group.is_empty() { format!("pintle-{kind}") } else { format!("pintle-{kind}.{group}") }
+}
+
+/// A name that the API server takes for an object: a DNS subdomain.
+fn parse_name(text: &str) -> Result<String, String> {
+    let is_label = |part: &str| {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        !part.is_empty() && part.bytes().all(plain) && !part.starts_with('-') && !part.ends_with('-')
+    };
+    if text.len() <= 253 && text.split('.').all(is_label) {
+        return Ok(text.to_owned());
+    }
+    Err("write lower case letters, digits, dashes and dots, as pintle-memcached".to_owned())
 }
 
 fn is_chart(path: &Path) -> bool {
@@ -265,5 +283,15 @@ mod tests {
         }
         assert!(yaml.contains("templates/a.yaml:11: what kind this is depends on values"), "{yaml}");
         assert!(yaml.contains("a Role gives rights"), "{yaml}");
+    }
+
+    #[test]
+    fn names_are_those_that_the_api_server_takes() {
+        for name in ["a", "pintle-memcached", "pintle-memcached.cache.my.domain"] {
+            assert_eq!(parse_name(name).as_deref(), Ok(name));
+        }
+        for name in ["", "Bad Name", "a_b", "-a", "a.", &"a".repeat(254)] {
+            assert!(parse_name(name).is_err(), "{name}");
+        }
     }
 }

@@ -8,15 +8,14 @@ mod output;
 mod settings;
 mod values;
 
-use std::{io::Write as _, path::PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context as _;
 use pintle_chart::{
     Capabilities, Compiled, Files, Order, Release, RenderInput, Values, capabilities::KubeVersion,
 };
 use pintle_template::{Lookup, NoCluster, Run};
 
-use crate::Ending;
+use crate::{Ending, printed};
 use failure::Failure;
 
 /// Arguments of `pintle template`: those of `helm template`.
@@ -24,12 +23,12 @@ pub(crate) type Args = bools::Bools<Flags>;
 
 /// Arguments by name.
 #[derive(Debug, clap::Args)]
-#[command(disable_version_flag = true)]
+#[command(disable_version_flag = true, override_usage = "pintle template [OPTIONS] [NAME] CHART")]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line are bools")]
 pub(crate) struct Flags {
     /// Name of the release (`release-name` without one), and the chart: a folder, a tgz, oci://…, https://…
     /// or, with --repo, its name.
-    #[arg(required = true, value_name = "NAME] [CHART")]
+    #[arg(required = true, value_name = "CHART")]
     name_and_chart: Vec<String>,
     #[command(flatten)]
     values: values::Args,
@@ -74,6 +73,9 @@ pub(crate) struct Flags {
     /// Its context.
     #[arg(long)]
     kube_context: Option<String>,
+    /// Print the version of this program.
+    #[arg(short = 'V', action = clap::ArgAction::Version)]
+    told_version: Option<bool>,
 }
 
 /// Whether a cluster is asked.
@@ -87,7 +89,7 @@ enum DryRun {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Ending> {
     match print(args) {
         Ok(text) => {
-            std::io::stdout().write_all(text.as_bytes()).context("could not print")?;
+            printed::print(&text)?;
             Ok(Ending::Done)
         }
         Err(failure) => {

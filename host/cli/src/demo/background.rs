@@ -15,9 +15,12 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::screen::Screen;
 use crate::{
-    Ending, logging,
+    Ending, logging, printed,
     scenario::{self, ACCOUNT, SYSTEM},
 };
+
+/// Name of the operator's log in the data folder.
+const LOG: &str = "operator.log";
 
 /// A control plane that outlives this process.
 pub(super) struct Left {
@@ -48,8 +51,8 @@ impl Left {
 
     /// Starts this program again as operator and simulators; its log is in the data folder.
     pub(super) fn start_operator(&self) -> anyhow::Result<()> {
-        let log = std::fs::File::create(self.folder.join("operator.log"))
-            .context("could not make the operator's log")?;
+        let log =
+            std::fs::File::create(self.folder.join(LOG)).context("could not make the operator's log")?;
         let program = std::env::current_exe().context("could not find this program")?;
         let child = Command::new(program)
             .args(["demo", "--serve"])
@@ -76,6 +79,7 @@ impl Left {
         screen.say("  kubectl describe sr simple-kmod");
         let program = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
         screen.say(&format!("  {program} why sr/simple-kmod"));
+        screen.say(&format!("  tail -f {}", self.folder.join(LOG).display()));
         screen.say("To stop it:");
         screen.say(&format!("  {program} demo --stop"));
     }
@@ -103,7 +107,7 @@ pub(super) fn refuse_second() -> anyhow::Result<()> {
 
 /// Operator and simulators for the control plane that is left running, until SIGTERM.
 pub(super) async fn serve() -> anyhow::Result<Ending> {
-    logging::start(logging::Format::Text, "info");
+    logging::start(logging::Format::Text, None)?;
     let state = State::load(&State::default_path()?)?.context("no demo is running")?;
     let mut plane = state.attach().context("the demo's folder is gone")?;
     plane.simulate()?;
@@ -125,7 +129,7 @@ pub(super) async fn serve() -> anyhow::Result<Ending> {
 pub(super) async fn stop() -> anyhow::Result<Ending> {
     let path = State::default_path()?;
     let Some(state) = State::load(&path)? else {
-        println!("no demo is running");
+        printed::print("no demo is running\n")?;
         return Ok(Ending::Done);
     };
     let folder = state.data_dir().to_owned();
@@ -134,7 +138,7 @@ pub(super) async fn stop() -> anyhow::Result<Ending> {
     }
     state.attach().context("the demo's folder is gone")?.stop().await;
     std::fs::remove_file(&path).context("could not forget the demo")?;
-    println!("the demo is stopped");
+    printed::print("the demo is stopped\n")?;
     Ok(Ending::Done)
 }
 

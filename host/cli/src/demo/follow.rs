@@ -54,7 +54,11 @@ fn tell(screen: &Screen, status: &SpecialResourceStatus, told: &mut Vec<String>)
             told.push(line);
         }
     }
-    screen.detail(&status.state);
+    // A state without a sentence is `Ready: `.
+    let state = status.state.trim_end_matches([':', ' ']);
+    if !state.is_empty() {
+        screen.detail(state);
+    }
 }
 
 fn line_of(state: &StateStatus) -> String {

@@ -35,7 +35,8 @@ pub(super) struct Summary {
 #[derive(Debug, Serialize)]
 struct PluginSummary {
     digest: String,
-    calls: u64,
+    /// Absent where nobody serves metrics.
+    calls: Option<u64>,
 }
 
 // === impl Summary ===
@@ -75,12 +76,29 @@ impl Summary {
         for object in &self.objects {
             screen.say(&format!("  {object}"));
         }
-        let calls = self.plugin.calls;
-        screen.say(&format!("  plugin driver-loaded {} was called {calls} times", self.plugin.digest));
-        let parts: Vec<_> =
-            self.seconds.iter().map(|(name, seconds)| format!("{name} {seconds:.1} s")).collect();
+        screen.say(&format!("  {}", self.plugin.told()));
+        let parts: Vec<_> = self
+            .seconds
+            .iter()
+            .filter(|(name, _)| self.ready || **name != "ready")
+            .map(|(name, seconds)| format!("{name} {seconds:.1} s"))
+            .collect();
         let word = if self.ready { "ready" } else { "NOT ready in time" };
         screen.say(&format!("SpecialResource simple-kmod is {word} ({})", parts.join(", ")));
+    }
+}
+
+// === impl PluginSummary ===
+
+impl PluginSummary {
+    fn told(&self) -> String {
+        let known = if self.digest.is_empty() { "is not pulled yet" } else { self.digest.as_str() };
+        match self.calls {
+            None => format!("plugin driver-loaded {known}"),
+            Some(0) => format!("plugin driver-loaded {known}: not called yet"),
+            Some(1) => format!("plugin driver-loaded {known}: called once"),
+            Some(calls) => format!("plugin driver-loaded {known}: called {calls} times"),
+        }
     }
 }
 
@@ -116,12 +134,11 @@ async fn node_labels(client: &Client) -> anyhow::Result<BTreeMap<String, Vec<Str
     Ok(list.items.iter().map(|node| (node.name_any(), states(node))).collect())
 }
 
-/// Calls of plugins so far, from the operator's metrics; 0 where nobody serves them.
-async fn calls(metrics: Option<SocketAddr>) -> u64 {
-    let Some(address) = metrics else { return 0 };
-    let text = scrape(address).await.unwrap_or_default();
+/// Calls of plugins so far, from the operator's metrics, where they are served.
+async fn calls(metrics: Option<SocketAddr>) -> Option<u64> {
+    let text = scrape(metrics?).await.ok()?;
     let lines = text.lines().filter(|line| line.starts_with("pintle_plugin_calls_total"));
-    lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+    Some(lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum())
 }
 
 async fn scrape(address: SocketAddr) -> std::io::Result<String> {
@@ -130,4 +147,18 @@ async fn scrape(address: SocketAddr) -> std::io::Result<String> {
     let mut text = String::new();
     stream.read_to_string(&mut text).await?;
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_that_was_not_called_is_not_counted() {
+        let told = |digest: &str, calls| PluginSummary { digest: digest.to_owned(), calls }.told();
+        assert_eq!(told("", None), "plugin driver-loaded is not pulled yet");
+        assert_eq!(told("sha256:0", Some(0)), "plugin driver-loaded sha256:0: not called yet");
+        assert_eq!(told("sha256:0", Some(1)), "plugin driver-loaded sha256:0: called once");
+        assert_eq!(told("sha256:0", Some(7)), "plugin driver-loaded sha256:0: called 7 times");
+    }
 }

@@ -27,6 +27,7 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, output: Output, progress: &Progress) -> anyhow::Result<()> {
     let Args { settings, inputs, question, calls } = args;
+    let inputs = inputs.for_plugin(&settings.plugin);
     let loaded = loaded::load(&settings, progress).await?;
     let ask = question.ask(&loaded.plugin, &inputs)?;
     let call = inputs.call(Arc::new(inputs.files()?))?;

@@ -44,6 +44,7 @@ type Rules = Vec<(&'static str, Ended)>;
 
 pub(super) async fn run(args: Args, output: Output, progress: &Progress) -> anyhow::Result<()> {
     let Args { settings, inputs, question } = args;
+    let inputs = inputs.for_plugin(&settings.plugin);
     let loaded = loaded::load(&settings, progress).await?;
     let ask = question.ask(&loaded.plugin, &inputs).context(
         "there is no known good state: name the ready object with --target FILE and what it needs with \

@@ -15,7 +15,7 @@ use pintle_plugin::{Call, Operation, Release, StepClock};
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
-use super::loaded::read_yaml;
+use super::{loaded::read_yaml, samples::Samples};
 
 /// What a call is told.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -41,7 +41,7 @@ pub(super) struct Inputs {
     /// What an earlier call saved (JSON).
     #[arg(long, value_name = "FILE")]
     saved: Option<PathBuf>,
-    /// An argument of the annotation; the value is JSON, or a string.
+    /// An argument of the annotation; the value is JSON, or a string. Without any `samples/args.json`.
     #[arg(long = "arg", value_name = "KEY=VALUE")]
     args: Vec<String>,
     /// Namespace of the release.
@@ -53,6 +53,8 @@ pub(super) struct Inputs {
     /// What the release is doing.
     #[arg(long, value_enum, default_value = "steady")]
     operation: Doing,
+    #[arg(skip)]
+    samples: Samples,
 }
 
 /// What a release is doing.
@@ -75,9 +77,20 @@ pub(super) struct Files {
 }
 
 impl Inputs {
+    /// The same with the samples that belong to a plugin.
+    pub(super) fn for_plugin(mut self, plugin: &str) -> Self {
+        self.samples = Samples::of(plugin);
+        self
+    }
+
+    /// What was named, else the sample where there is one.
+    pub(super) fn sample(&self, named: Option<&Path>, sample: &str) -> Option<PathBuf> {
+        named.map(Path::to_owned).or_else(|| self.samples.find(sample))
+    }
+
     /// The object with the annotation, from its flag or the sample.
     pub(super) fn target(&self) -> anyhow::Result<Option<Arc<Object>>> {
-        let Some(path) = sample(self.target.as_deref(), "samples/target.yaml") else { return Ok(None) };
+        let Some(path) = self.sample(self.target.as_deref(), "target.yaml") else { return Ok(None) };
         Ok(Some(Arc::new(object(read_yaml(&path)?, &path)?)))
     }
 
@@ -88,7 +101,7 @@ impl Inputs {
 
     /// The cluster that these files are.
     pub(super) fn files(&self) -> anyhow::Result<Files> {
-        let objects = match sample(self.objects.as_deref(), "samples/objects") {
+        let objects = match self.sample(self.objects.as_deref(), "objects") {
             Some(path) => read_objects(&path)?,
             None => Vec::new(),
         };
@@ -101,12 +114,12 @@ impl Inputs {
             }
             None => Record::default(),
         };
-        Ok(Files { objects, logs: sample(self.logs.as_deref(), "samples/logs"), record })
+        Ok(Files { objects, logs: self.sample(self.logs.as_deref(), "logs"), record })
     }
 
     /// Everything a call is told but its target.
     pub(super) fn call(&self, facts: Arc<dyn Facts>) -> anyhow::Result<Call> {
-        let owner = match sample(self.owner.as_deref(), "samples/owner.yaml") {
+        let owner = match self.sample(self.owner.as_deref(), "owner.yaml") {
             Some(path) => object(read_yaml(&path)?, &path)?,
             None => Object::default_of("pintle.dev/v1alpha1", "Sample", "sample"),
         };
@@ -135,6 +148,11 @@ impl Inputs {
     }
 
     fn args(&self) -> anyhow::Result<Map<String, Value>> {
+        if self.args.is_empty()
+            && let Some(path) = self.samples.find("args.json")
+        {
+            return read_yaml(&path);
+        }
         let mut args = Map::new();
         for arg in &self.args {
             let Some((key, value)) = arg.split_once('=') else {
@@ -224,12 +242,6 @@ impl Facts for Files {
             recorded => recorded,
         }
     }
-}
-
-/// What was named, else the sample where there is one.
-pub(super) fn sample(named: Option<&Path>, sample: &str) -> Option<PathBuf> {
-    let sample = Path::new(sample);
-    named.map(Path::to_owned).or_else(|| sample.exists().then(|| sample.to_owned()))
 }
 
 fn object(json: Value, path: &Path) -> anyhow::Result<Object> {
@@ -342,6 +354,14 @@ mod tests {
         let inputs =
             Inputs { args: vec!["a=1".into(), "b=x=y".into(), "c=\"1\"".into()], ..Inputs::default() };
         assert_eq!(Value::Object(inputs.args().unwrap()), json!({"a": 1, "b": "x=y", "c": "1"}));
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("samples")).unwrap();
+        fs::write(folder.path().join("samples/args.json"), "{\"kind\": \"Pod\"}").unwrap();
+        let plugin = folder.path().join("a.wasm").display().to_string();
+        let sampled = Inputs::default().for_plugin(&plugin);
+        assert_eq!(Value::Object(sampled.args().unwrap()), json!({"kind": "Pod"}));
+        let named = Inputs { args: vec!["a=1".into()], ..sampled };
+        assert_eq!(Value::Object(named.args().unwrap()), json!({"a": 1}));
         let wrong = Inputs { args: vec!["a".into()], ..Inputs::default() };
         assert!(wrong.args().unwrap_err().to_string().contains("--arg a has no `=`"));
     }

@@ -100,7 +100,13 @@ pub(super) fn run(args: &Args, output: Output) -> anyhow::Result<()> {
         write(&folder.join(path), text.as_bytes())?;
     }
     let paths: Vec<&str> = files.iter().map(|(path, _)| *path).collect();
-    let text = format!("{}: {}\nnext: pintle plugin build {0}\n", folder.display(), paths.join(", "));
+    let shown = folder.display();
+    // Only a project with a known good state can be tested as it is.
+    let then = match paths.contains(&"samples/target.yaml") {
+        true => format!("then: pintle plugin test {}\n", folder.join(format!("{name}.wasm")).display()),
+        false => String::new(),
+    };
+    let text = format!("{shown}: {}\nnext: pintle plugin build {shown}\n{then}", paths.join(", "));
     print(output, &text, &json!({"folder": folder, "files": paths}))
 }
 

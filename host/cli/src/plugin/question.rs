@@ -78,15 +78,15 @@ impl Question {
             Function::OnPhase => Ask::OnPhase {
                 phase: self.phase.into(),
                 rendered: self.rendered(inputs)?.into_iter().map(|one| one.object).collect(),
-                applied: self.applied()?,
+                applied: self.applied(inputs)?,
             },
-            Function::Reconcile => Ask::Reconcile { applied: self.applied()? },
-            Function::Finalize => Ask::Finalize { applied: self.applied()? },
+            Function::Reconcile => Ask::Reconcile { applied: self.applied(inputs)? },
+            Function::Finalize => Ask::Finalize { applied: self.applied(inputs)? },
         })
     }
 
     fn rendered(&self, inputs: &Inputs) -> anyhow::Result<Vec<Rendered>> {
-        let objects = objects(self.rendered.as_deref(), "samples/rendered")?.context(
+        let objects = objects(inputs, self.rendered.as_deref(), "rendered")?.context(
             "there are no rendered objects: name them with --rendered PATH, or write them to samples/rendered",
         )?;
         let rendered = objects.into_iter().map(|object| Rendered {
@@ -99,8 +99,8 @@ impl Question {
         Ok(rendered.collect())
     }
 
-    fn applied(&self) -> anyhow::Result<Vec<Keyed>> {
-        let objects = objects(self.applied.as_deref(), "samples/applied")?.unwrap_or_default();
+    fn applied(&self, inputs: &Inputs) -> anyhow::Result<Vec<Keyed>> {
+        let objects = objects(inputs, self.applied.as_deref(), "applied")?.unwrap_or_default();
         let keyed = objects.into_iter().map(|object| Keyed {
             key: object.annotation(KEY).unwrap_or_else(|| object.name()).to_owned(),
             ownership: Ownership::Whole,
@@ -111,8 +111,8 @@ impl Question {
     }
 }
 
-fn objects(named: Option<&Path>, sample: &str) -> anyhow::Result<Option<Vec<Arc<Object>>>> {
-    facts::sample(named, sample).map(|path| facts::read_objects(&path)).transpose()
+fn objects(inputs: &Inputs, named: Option<&Path>, sample: &str) -> anyhow::Result<Option<Vec<Arc<Object>>>> {
+    inputs.sample(named, sample).map(|path| facts::read_objects(&path)).transpose()
 }
 
 impl Function {

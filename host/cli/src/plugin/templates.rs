@@ -14,13 +14,13 @@ macro_rules! files {
 }
 
 pub(super) const C: Templates = files!("c": "README.md", ".gitignore", "wit/world.wit", "plugin.c", "logic.h", "logic.c",
-    "json.h", "json.c", "tests/run.sh", "tests/test_logic.c", "samples/target.yaml", "samples/objects/web.yaml");
+    "json.h", "json.c", "tests/run.sh", "tests/test_logic.c", "samples/args.json", "samples/target.yaml", "samples/objects/web.yaml");
 pub(super) const GO: Templates = files!("go": "README.md", ".gitignore", "wit/world.wit", "go.mod", "main.go", "logic.go",
-    "logic_test.go", "app.go", "abi.go", "samples/target.yaml", "samples/objects/web.yaml");
+    "logic_test.go", "app.go", "abi.go", "samples/args.json", "samples/target.yaml", "samples/objects/web.yaml");
 pub(super) const JAVASCRIPT: Templates = files!("javascript": "README.md", ".gitignore", "wit/world.wit", "package.json",
-    "logic.js", "logic.test.js", "app.js", "samples/target.yaml", "samples/objects/web.yaml");
+    "logic.js", "logic.test.js", "app.js", "samples/args.json", "samples/target.yaml", "samples/objects/web.yaml");
 pub(super) const PYTHON: Templates = files!("python": "README.md", ".gitignore", "wit/world.wit", "pyproject.toml",
-    "logic.py", "test_logic.py", "app.py", "samples/target.yaml", "samples/objects/web.yaml");
+    "logic.py", "test_logic.py", "app.py", "samples/args.json", "samples/target.yaml", "samples/objects/web.yaml");
 
 /// The files under another name.
 pub(super) fn of(templates: Templates, name: &str) -> Vec<(&'static str, String)> {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Context as _;
 use jiff::Timestamp;
 use pintle_api::{
-    Blocker,
+    Blocker, names,
     status::{Condition, Phase, StateStatus},
 };
 use serde::Serialize;
@@ -18,29 +18,43 @@ pub(crate) struct Report {
     owner: String,
     /// Whether its condition Ready is True.
     ready: bool,
-    /// The conditions that are not as they should be.
+    /// Ready, and the conditions that are not as they should be.
     conditions: Vec<Condition>,
     /// Its states in order.
     states: Vec<StateStatus>,
     /// True when the status speaks of an older generation.
     outdated: bool,
+    /// False when no Watch binds its kind.
+    bound: bool,
+    /// The owner of the release that it is an object of, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part_of: Option<String>,
+    /// Since when it is being deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted: Option<Timestamp>,
+    /// What its deletion waits for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    finalizers: Vec<String>,
 }
 
 // === impl Report ===
 
 impl Report {
-    /// Reads the status of an owner.
+    /// Reads the status of an owner; `is_bound` tells whether a Watch binds its kind.
     ///
     /// # Errors
     /// When the status is not one of ours.
-    pub(crate) fn from_owner(object: &Value) -> anyhow::Result<Self> {
+    pub(crate) fn from_owner(object: &Value, is_bound: bool) -> anyhow::Result<Self> {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let name = match text("/metadata/namespace") {
             "" => text("/metadata/name").to_owned(),
             namespace => format!("{namespace}/{}", text("/metadata/name")),
         };
+        // Other kinds have conditions too, which say nothing about a release.
+        let is_ours = is_bound || object.pointer("/status/states").is_some();
         let list = |field: &str| {
-            object.pointer(&format!("/status/{field}")).cloned().unwrap_or(Value::Array(vec![]))
+            let found = object.pointer(&format!("/status/{field}")).filter(|_| is_ours);
+            found.cloned().unwrap_or(Value::Array(vec![]))
         };
         let conditions: Vec<Condition> = serde_json::from_value(list("conditions"))
             .context("status.conditions is not as Pintle writes it")?;
@@ -50,40 +64,57 @@ impl Report {
         let ready =
             conditions.iter().any(|condition| condition.kind == "Ready" && condition.status == "True");
         let telling = conditions.into_iter().filter(|condition| {
-            condition.status == "True"
-                && matches!(condition.kind.as_str(), "Errored" | "Progressing" | "Stalled" | "Reconciling")
+            condition.kind == "Ready"
+                || condition.status == "True"
+                    && matches!(
+                        condition.kind.as_str(),
+                        "Errored" | "Progressing" | "Stalled" | "Reconciling"
+                    )
         });
+        let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+        let deleted: Option<Timestamp> = text("/metadata/deletionTimestamp").parse().ok();
+        let annotation = object.pointer("/metadata/annotations").and_then(|all| all.get(names::OWNED_BY));
         Ok(Self {
             owner: format!("{} {name}", text("/kind")),
             ready,
             conditions: telling.collect(),
             states,
-            outdated: number("/status/observedGeneration") != number("/metadata/generation"),
+            outdated: is_ours && number("/status/observedGeneration") != number("/metadata/generation"),
+            bound: is_bound,
+            part_of: annotation.and_then(Value::as_str).map(str::to_owned),
+            deleted,
+            finalizers: finalizers
+                .into_iter()
+                .flatten()
+                .filter(|_| deleted.is_some())
+                .filter_map(|one| one.as_str().map(str::to_owned))
+                .collect(),
         })
     }
 }
 
 /// Draws the tree; `now` dates it.
 pub(crate) fn draw(report: &Report, now: Timestamp) -> String {
-    let mut out = String::new();
-    let headline = match (report.ready, report.states.is_empty() && report.conditions.is_empty()) {
-        (true, _) => "is ready",
-        (false, true) => "has no status yet; is the operator running, and does its --selector match?",
-        (false, false) => "is not ready",
-    };
-    let _ = writeln!(out, "{} {headline}", report.owner);
+    let mut out = format!("{} {}\n", report.owner, headline(report));
+    draw_deletion(&mut out, report, now);
+    if !report.bound && !report.states.is_empty() {
+        let _ = writeln!(
+            out,
+            "  no Watch binds its kind: unless an operator has it in its --watches-file, this is what was said last"
+        );
+    }
     if report.outdated {
         let _ = writeln!(
             out,
             "  its status is of an older generation; the operator has not seen the last change yet"
         );
     }
-    for condition in &report.conditions {
+    for condition in report.conditions.iter().filter(|condition| condition.kind != "Ready") {
         let _ = writeln!(
             out,
-            "  {} since {}: {}: {}",
+            "  {} for {}: {}: {}",
             condition.kind,
-            ago(condition.last_transition_time, now),
+            span(condition.last_transition_time, now),
             condition.reason,
             or_dash(&condition.message)
         );
@@ -94,9 +125,35 @@ pub(crate) fn draw(report: &Report, now: Timestamp) -> String {
     out
 }
 
+fn headline(report: &Report) -> String {
+    let has_status = !report.states.is_empty() || !report.conditions.is_empty();
+    match (report.ready, has_status, &report.part_of) {
+        (true, ..) => "is ready".to_owned(),
+        (false, true, _) => "is not ready".to_owned(),
+        (false, false, Some(owner)) => {
+            format!("is an object of the release of {owner}; ask `pintle why` for that")
+        }
+        (false, false, None) if report.bound => {
+            "has no status yet; is the operator running, and does its --selector match?".to_owned()
+        }
+        (false, false, None) => {
+            "is not managed by Pintle: no Watch binds its kind (an operator may by its --watches-file), and it is no object of a release".to_owned()
+        }
+    }
+}
+
+fn draw_deletion(out: &mut String, report: &Report, now: Timestamp) {
+    let Some(since) = report.deleted else { return };
+    let held = match report.finalizers.as_slice() {
+        [] => String::new(),
+        held => format!("; it goes when these are done: {}", held.join(", ")),
+    };
+    let _ = writeln!(out, "  is being deleted for {}{held}", span(since, now));
+}
+
 fn draw_state(out: &mut String, state: &StateStatus, is_last: bool, now: Timestamp) {
     let (branch, trunk) = if is_last { ("└─", "  ") } else { ("├─", "│ ") };
-    let since = state.since.map(|since| format!(", since {}", ago(since, now))).unwrap_or_default();
+    let since = state.since.map(|since| format!(", for {}", span(since, now))).unwrap_or_default();
     let deferred = if state.deferred > 0 { format!(", {} deferred", state.deferred) } else { String::new() };
     let phase = format!("{:?}", state.phase).to_lowercase();
     let _ = writeln!(
@@ -108,62 +165,53 @@ fn draw_state(out: &mut String, state: &StateStatus, is_last: bool, now: Timesta
         return;
     }
     let more = state.more_blockers;
-    for (at, blocker) in state.blockers.iter().enumerate() {
-        let is_last = at + 1 == state.blockers.len() && more == 0;
-        draw_blocker(out, blocker, trunk, is_last, now);
+    let about = by_object(&state.blockers);
+    for (at, blockers) in about.iter().enumerate() {
+        let is_last = at + 1 == about.len() && more == 0;
+        draw_blockers(out, blockers, trunk, is_last, now);
     }
     if more > 0 {
         let _ = writeln!(out, "{trunk} └─ and {more} more");
     }
 }
 
-fn draw_blocker(out: &mut String, blocker: &Blocker, trunk: &str, is_last: bool, now: Timestamp) {
+/// What is told about each object, in order of its first; what is about none stands alone.
+fn by_object(blockers: &[Blocker]) -> Vec<Vec<&Blocker>> {
+    let mut all: Vec<Vec<&Blocker>> = Vec::new();
+    for blocker in blockers {
+        let known = all.iter_mut().find(|known| {
+            blocker.object.is_some() && known.first().is_some_and(|first| first.object == blocker.object)
+        });
+        match known {
+            Some(known) => known.push(blocker),
+            None => all.push(vec![blocker]),
+        }
+    }
+    all
+}
+
+/// Draws what is told about one object.
+fn draw_blockers(out: &mut String, blockers: &[&Blocker], trunk: &str, is_last: bool, now: Timestamp) {
+    let [blocker, others @ ..] = blockers else { return };
     let (branch, below) = if is_last { ("└─", "  ") } else { ("├─", "│ ") };
     let object = blocker.object.as_ref().map(|object| format!("{object} ")).unwrap_or_default();
     let node = blocker.node.as_ref().map(|node| format!("on node {node} ")).unwrap_or_default();
-    let since = blocker.since.map(|since| format!(", since {}", ago(since, now))).unwrap_or_default();
+    let since = blocker.since.map(|since| format!(", for {}", span(since, now))).unwrap_or_default();
     let _ = writeln!(out, "{trunk} {branch} {object}{node}{}{since}", blocker.reason);
     let _ = writeln!(out, "{trunk} {below}    {}", blocker.message);
-    let (wakes, mends) = advice(&blocker.reason);
+    for other in others.iter().filter(|other| other.message != blocker.message) {
+        let _ = writeln!(out, "{trunk} {below}    {}: {}", other.reason, other.message);
+    }
+    let (wakes, mends) = super::advice::advice(&blocker.reason);
     let _ = writeln!(out, "{trunk} {below}    wakes it: {wakes}; can mend it: {mends}");
 }
 
-/// (what wakes a release that waits for this, who can mend it).
-fn advice(reason: &str) -> (&'static str, &'static str) {
-    match reason {
-        "Forbidden" => ("the next try, within 5 minutes", "the administrator of the cluster, by a rule"),
-        "KindNotInstalled" => {
-            ("the kind's installation", "the administrator, by installing what brings the kind")
-        }
-        "OwnedByOther" => {
-            ("a change of the object or its owner", "whoever owns the object, or `adopt: Force`")
-        }
-        "RenderError" | "GateInvalid" | "Invalid" | "GateNotJudgeable" | "ImmutableField" => {
-            ("a new chart or other values", "the author of the chart")
-        }
-        "QuotaExceeded" => ("the next try, within 5 minutes", "the administrator of the namespace"),
-        "NoMatchingNodes" | "Unschedulable" => ("a change of the nodes", "the administrator of the nodes"),
-        "ErrImagePull" | "ImagePullBackOff" => (
-            "the build of the image, or the kubelet's next try",
-            "the chart's build, or whoever pushes the image",
-        ),
-        "PluginMissing" | "PluginNotReady" => {
-            ("a change of the Plugin", "the administrator, by installing it")
-        }
-        "BeingDeleted" => ("the end of the deletion", "whoever holds its finalizers"),
-        _ if reason.starts_with("Build") || reason == "NoBuild" => {
-            ("a change of the build", "the author of the build")
-        }
-        _ => ("a change of the object", "the vendor of the workload"),
-    }
-}
-
-fn ago(since: Timestamp, now: Timestamp) -> String {
+fn span(since: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(since).as_secs().max(0);
     match seconds {
-        0..=119 => format!("{seconds} s ago"),
-        120..=7199 => format!("{} min ago", seconds / 60),
-        _ => format!("{} h ago", seconds / 3600),
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
     }
 }
 
@@ -201,12 +249,12 @@ mod tests {
                 ]
             }
         });
-        let tree = draw(&Report::from_owner(&owner).unwrap(), "2026-01-01T00:01:00Z".parse().unwrap());
+        let tree = draw(&Report::from_owner(&owner, true).unwrap(), "2026-01-01T00:01:00Z".parse().unwrap());
         let expected = "\
 SpecialResource simple-kmod is not ready
-  Progressing since 60 s ago: HandlingState: working
+  Progressing for 60 s: HandlingState: working
 ├─ 0000-buildconfig  ready, 1 of 1 objects ready, 1 deferred
-└─ 1000-driver-container  pending, 3 of 4 objects ready, since 30 s ago
+└─ 1000-driver-container  pending, 3 of 4 objects ready, for 30 s
    ├─ Pod ns/p on node worker-0 ImagePullBackOff
    │     no such image
    │     wakes it: the build of the image, or the kubelet's next try; can mend it: the chart's build, or whoever pushes the image
@@ -218,7 +266,41 @@ SpecialResource simple-kmod is not ready
     #[test]
     fn an_object_nobody_looked_at_says_so() {
         let owner = json!({"kind": "SpecialResource", "metadata": {"name": "a", "generation": 1}});
-        let tree = draw(&Report::from_owner(&owner).unwrap(), Timestamp::UNIX_EPOCH);
+        let tree = draw(&Report::from_owner(&owner, true).unwrap(), Timestamp::UNIX_EPOCH);
         assert!(tree.contains("no status yet"), "{tree}");
+    }
+
+    #[test]
+    fn an_object_that_nobody_manages_or_that_is_part_of_a_release_says_so() {
+        let mut pod = json!({"kind": "Pod", "metadata": {"name": "p", "namespace": "ns"},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+        let draw_at = |object: &Value| {
+            draw(&Report::from_owner(object, false).unwrap(), "2026-01-01T00:01:00Z".parse().unwrap())
+        };
+        let tree = draw_at(&pod);
+        assert!(tree.starts_with("Pod ns/p is not managed by Pintle"), "{tree}");
+        pod["metadata"]["annotations"] = json!({names::OWNED_BY: "Cache ns/sample"});
+        pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        pod["metadata"]["finalizers"] = json!(["a/b"]);
+        let expected = "Pod ns/p is an object of the release of Cache ns/sample; ask `pintle why` for that\n  \
+                        is being deleted for 60 s; it goes when these are done: a/b\n";
+        assert_eq!(draw_at(&pod), expected);
+    }
+
+    #[test]
+    fn a_pod_is_shown_once_with_all_that_is_told_about_it() {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "namespace": "ns", "name": "p"});
+        let owner = json!({"kind": "A", "metadata": {"name": "a"}, "status": {
+        "conditions": [{"type": "Ready", "status": "False", "reason": "Progressing", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+        "states": [{"name": "rest", "phase": "Pending", "ready": 0, "objects": 1, "blockers": [
+            {"object": pod, "reason": "Unschedulable", "message": "one"},
+            {"object": pod, "reason": "ContainersNotReady", "message": "two"}
+        ]}]}});
+        let report = Report::from_owner(&owner, true).unwrap();
+        let tree = draw(&report, Timestamp::UNIX_EPOCH);
+        assert_eq!(tree.matches("Pod ns/p").count(), 1, "{tree}");
+        assert!(tree.contains("one\n") && tree.contains("ContainersNotReady: two\n"), "{tree}");
+        assert_eq!(serde_json::to_value(&report).unwrap()["conditions"][0]["type"], "Ready");
     }
 }

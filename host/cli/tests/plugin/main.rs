@@ -14,3 +14,4 @@ mod project;
 mod recordings;
 mod registry;
 mod sizes;
+mod words;

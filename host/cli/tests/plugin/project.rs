@@ -28,7 +28,9 @@ fn a_new_project_builds_describes_itself_and_keeps_the_contract() {
     {
         assert!(about.contains(line), "{about}");
     }
-    let tested = pintle_in(&folder.path().join("map-ready"), ["test", "map-ready.wasm"]).ok();
+    assert!(made.contains("then: pintle plugin test map-ready/map-ready.wasm"), "{made}");
+    // Its samples lie beside it, wherever it is called from.
+    let tested = pintle_in(folder.path(), ["test", "map-ready/map-ready.wasm"]).ok();
     assert!(tested.contains("kept     a known good state is ready"), "{tested}");
 }
 
