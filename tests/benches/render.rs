@@ -339,7 +339,7 @@ fn tpl() -> String {
             ("values.yaml".to_owned(), "text: '{{ .Release.Name }}-{{ include \"n1\" . }}'\n".to_owned()),
             (
                 "templates/x.yaml".to_owned(),
-                format!("{{{{ range until {CALLS} }}}}{{{{ tpl $.Values.text $ }}}}\n{{{{ end }}}}"),
+                format!("{{{{ range until {CALLS} }}}}# {{{{ tpl $.Values.text $ }}}}\n{{{{ end }}}}"),
             ),
         ]);
         for number in 0..templates {
