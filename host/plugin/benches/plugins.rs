@@ -59,7 +59,8 @@ fn guest() -> Option<Vec<u8>> {
 fn document(size: usize, report: &str) -> String {
     format!(
         "# What plugins cost\n\nWritten by `cargo xtask bench plugins`. A bare loop is the same guest over \
-         wasmtime with the same engine settings: the target made into text, a fresh store, the call; no grants, no \
+         wasmtime with the same pool: the target made into text each time (Pintle keeps it for each version of an \
+         object), a fresh store, the call; no grants, no \
          record of reads, no limits, no slots, no other threads. Both sides take turns in one run on one machine: \
          ratios carry over to other machines, times do not. The guest is `driver-loaded` of `plugins/`, {} KB.\n\n\
          {report}",

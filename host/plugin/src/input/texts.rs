@@ -57,15 +57,16 @@ impl Texts {
             return;
         }
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = kept.texts.remove(&key(object, mark));
+        kept.bytes -= before.map_or(0, |(_, before)| before.json.len());
         if kept.bytes + size > limits::TEXTS {
             kept.forget_gone();
         }
         if kept.bytes + size > limits::TEXTS {
             *kept = Kept::default();
         }
-        let before = kept.texts.insert(key(object, mark), (Arc::downgrade(object), text.clone()));
+        kept.texts.insert(key(object, mark), (Arc::downgrade(object), text.clone()));
         kept.bytes += size;
-        kept.bytes -= before.map_or(0, |(_, before)| before.json.len());
     }
 }
 
@@ -107,18 +108,26 @@ mod tests {
     #[test]
     fn the_whole_stays_within_its_bound_and_what_is_gone_goes_first() {
         let (texts, size) = (Texts::default(), limits::TEXTS / 8);
-        let objects: Vec<_> = (0..8).map(|number| object(&number.to_string())).collect();
+        let mut objects: Vec<_> = (0..8).map(|number| object(&number.to_string())).collect();
         for object in &objects {
             texts.keep(object, &[0; 32], &Text::new("x".repeat(size)));
         }
         texts.keep(&objects[0], &[0; 32], &Text::new("y".repeat(size)));
         texts.keep(&objects[1], &[0; 32], &Text::new("z".repeat(size + 1)));
-        assert_eq!(texts.0.lock().unwrap().bytes, limits::TEXTS);
-        let objects = &objects[..7];
+        let bytes = || texts.0.lock().unwrap().bytes;
+        assert_eq!(
+            bytes(),
+            limits::TEXTS,
+            "the same once more takes no room, and what is too large is not kept"
+        );
+        drop(objects.pop());
         let another = object("another");
-        let _gone = objects.first().map(Arc::downgrade);
         texts.keep(&another, &[0; 32], &Text::new("x".repeat(size)));
-        assert!(texts.find(&another, &[0; 32]).is_some());
-        assert!(texts.0.lock().unwrap().bytes <= limits::TEXTS);
+        assert_eq!(bytes(), limits::TEXTS);
+        assert_eq!(*texts.find(&objects[0], &[0; 32]).unwrap().json, "y".repeat(size), "nothing else went");
+        let one_more = object("one more");
+        texts.keep(&one_more, &[0; 32], &Text::new("x".repeat(size)));
+        assert!(texts.find(&one_more, &[0; 32]).is_some() && texts.find(&another, &[0; 32]).is_none());
+        assert_eq!(bytes(), size);
     }
 }
