@@ -1,8 +1,8 @@
 //! Maps within themselves: legal in a template, and a leak where values are counted.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use foldhash::{HashMap, HashMapExt as _};
+use foldhash::fast::RandomState;
 
 use super::{Value, address, as_list, as_map};
 
@@ -63,7 +63,7 @@ fn reachable(root: &Value) -> HashSet<usize> {
 /// Whether one of the maps leads to something that contains itself: one walk for all of them.
 fn has_cycle(maps: &[Value]) -> bool {
     // Whether the walk is still within a map or list that it came by.
-    let mut within: HashMap<usize, bool> = HashMap::new();
+    let mut within: HashMap<usize, bool, RandomState> = HashMap::default();
     let mut pending: Vec<(usize, Vec<Value>)> = vec![(0, maps.to_vec())];
     while let Some((around, values)) = pending.last_mut() {
         let Some(value) = values.pop() else {
