@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "tests stop at the first surprise")]
 
 use pintle_plugin_sdk::fake::Host;
 
