@@ -38,6 +38,12 @@ async fn stage_of(name: &str) -> Stage {
     for text in fixture("rights.yaml").split("\n---\n") {
         stage.apply(serde_yaml::from_str(text).unwrap()).await.unwrap();
     }
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "test-plugins", "labels": {"pintle.dev/aggregate-to-operator": "true"}},
+        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "patch", "delete"]}]
+    });
+    stage.apply(role).await.unwrap();
     stage.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await.unwrap();
     stage
 }
