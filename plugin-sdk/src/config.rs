@@ -69,7 +69,7 @@ macro_rules! config {
         $vis:vis struct $name:ident {
             $(
                 $(#[doc = $says:literal])*
-                $field_vis:vis $field:ident: $type:ty = $default:expr $(=> {$($key:literal: $value:tt),+})?
+                $field_vis:vis $field:ident: $type:ty = $default:expr $(=> {$($key:literal: $value:literal),+})?
             ),* $(,)?
         }
     ) => {

@@ -187,7 +187,6 @@ async fn delete(ctx: &Context, caller: &Caller<'_>, step: &Delete, progress: &mu
         progress.answers.refusals.remove(&step.target);
         progress.answers.written.remove(&step.target);
         tracing::info!(owner = %caller.owner.reference(), object = %step.target, reason = step.reason, "deleted");
-        progress.answers.written.remove(&step.target);
     }
     progress.note(&step.target, outcome);
 }

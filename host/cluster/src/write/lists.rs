@@ -9,7 +9,8 @@ use crate::{counters::Verb, link::Query};
 
 impl Writer {
     /// Puts the lists of `rendered` in place of those that differ in the live object, and gives all of it to our
-    /// applies; false when no list differs. Fields of an item that only the server has stay with the item of that name.
+    /// applies; false when no list differs. Items of other names stay, and
+    /// so does what only the live item of a name has.
     ///
     /// # Errors
     /// [`Cause::Stale`] when the object changed in between: again. See [`Cause`].
@@ -53,8 +54,13 @@ fn differing(rendered: &Value, live: &Value, at: String, operations: &mut Vec<Va
             }
         }
         (Value::Array(rendered), Value::Array(live)) if rendered.iter().all(Value::is_object) => {
-            let merged: Vec<Value> = rendered.iter().map(|item| over(item, live)).collect();
-            if merged != *live {
+            let mut merged: Vec<Value> = rendered.iter().map(|item| over(item, live)).collect();
+            let is_of_others = |item: &&Value| {
+                item.get("name").is_some_and(|name| rendered.iter().all(|own| own.get("name") != Some(name)))
+            };
+            merged.extend(live.iter().filter(is_of_others).cloned());
+            let is_same = merged.len() == live.len() && merged.iter().all(|item| live.contains(item));
+            if !rendered.is_empty() && !is_same {
                 operations.push(json!({"op": "replace", "path": at, "value": merged}));
             }
         }
@@ -62,12 +68,14 @@ fn differing(rendered: &Value, live: &Value, at: String, operations: &mut Vec<Va
     }
 }
 
-/// An item over the live one of the same name.
+/// The live item of the same name with our keys; lists and mappings inside of it are the apply's to merge.
 fn over(item: &Value, live: &[Value]) -> Value {
     let of_name = live.iter().find(|live| live.get("name").is_some() && live.get("name") == item.get("name"));
     let Some(Value::Object(mut merged)) = of_name.cloned() else { return item.clone() };
     for (key, value) in item.as_object().into_iter().flatten() {
-        merged.insert(key.clone(), value.clone());
+        if !merged.contains_key(key) || !(value.is_array() || value.is_object()) {
+            merged.insert(key.clone(), value.clone());
+        }
     }
     Value::Object(merged)
 }
@@ -86,5 +94,20 @@ mod tests {
         differing(&rendered, &live, String::new(), &mut operations);
         let ports = json!([{"name": "http", "port": 80, "nodePort": 30000}]);
         assert_eq!(operations, [json!({"op": "replace", "path": "/spec/ports", "value": ports})]);
+    }
+
+    #[test]
+    fn what_others_put_into_a_list_stays() {
+        let rendered =
+            json!({"containers": [{"name": "a", "image": "a:1", "env": [{"name": "A"}]}], "none": []});
+        let own = json!({"name": "a", "image": "a:1", "env": [{"name": "A"}, {"name": "INJECTED"}]});
+        let live = json!({"containers": [{"name": "sidecar"}, own], "none": [{"name": "theirs"}]});
+        let mut operations = Vec::new();
+        differing(&rendered, &live, String::new(), &mut operations);
+        assert!(operations.is_empty(), "{operations:?}");
+        let mut edited = live;
+        edited["containers"][1]["image"] = json!("a:2");
+        differing(&rendered, &edited, String::new(), &mut operations);
+        assert_eq!(operations[0]["value"], json!([own, {"name": "sidecar"}]));
     }
 }
