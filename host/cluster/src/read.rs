@@ -55,7 +55,7 @@ pub trait Resolve: Send + Sync {
 pub struct Caches {
     link: Arc<Link>,
     discovery: Arc<Discovery>,
-    masks: Masks,
+    masks: RwLock<Masks>,
     resolver: Option<Arc<dyn Resolve>>,
     linger: Duration,
     listeners: Listeners,
@@ -86,11 +86,29 @@ impl Caches {
     ) -> Arc<Self> {
         let caches = Arc::new_cyclic(|myself| {
             let (listeners, book, polled) = Default::default();
+            let masks = RwLock::new(masks);
             let myself = Weak::clone(myself);
             Self { link, discovery, masks, resolver, linger, listeners, book, polled, myself }
         });
         task::start_housekeeping(&caches);
         caches
+    }
+
+    /// From now on reads of a kind, of whatever version, see these fields as well.
+    pub fn widen(&self, group: &str, kind: &str, mask: &Mask) {
+        let widened = self.masks.write().unwrap_or_else(PoisonError::into_inner).widen(group, kind, mask);
+        if !widened {
+            return;
+        }
+        let kinds = self.discovery.kinds();
+        let kinds =
+            kinds.iter().map(|served| &served.gvk).filter(|gvk| gvk.group == group && gvk.kind == kind);
+        kinds.for_each(|gvk| self.listeners.tell(&Changed::Kind(gvk.clone())));
+    }
+
+    /// What reads of a kind see.
+    fn mask_of(&self, gvk: &Gvk) -> Mask {
+        self.masks.read().unwrap_or_else(PoisonError::into_inner).of(gvk)
     }
 
     /// Starts to watch, if nobody does yet, and keeps watching while held. [`Caches::settled`] waits for
@@ -155,26 +173,31 @@ impl Caches {
 
     /// Shows the answer of a write to every store it belongs to.
     pub(crate) fn put(&self, object: &Object) {
-        for store in self.stores_of(&object.reference()) {
-            if let Some(changed) = store.put(object) {
-                self.listeners.tell(&changed);
-            }
-        }
+        let stores = self.stores_of(&object.reference());
+        self.tell_all(stores.iter().filter_map(|store| store.put(object)).collect());
     }
 
     /// Tells every store that the object with this uid is gone.
     pub(crate) fn forget(&self, target: &ObjectRef, uid: &str) {
-        for store in self.stores_of(target) {
-            if let Some(changed) = store.forget(target, uid) {
-                self.listeners.tell(&changed);
-            }
-        }
+        let stores = self.stores_of(target);
+        self.tell_all(stores.iter().filter_map(|store| store.forget(target, uid)).collect());
+    }
+
+    /// Told once all stores know: who hears of it may read any of them.
+    fn tell_all(&self, changes: Vec<Changed>) {
+        changes.iter().for_each(|changed| self.listeners.tell(changed));
+    }
+
+    /// Stores of many objects that may hold the object.
+    fn wide_of(&self, target: &ObjectRef) -> Vec<Arc<Store>> {
+        let mut stores = self.read_book().wide(&target.gvk());
+        stores.retain(|store| store.reaches(target.namespace.as_deref()));
+        stores
     }
 
     /// Every store that may hold the object.
     fn stores_of(&self, target: &ObjectRef) -> Vec<Arc<Store>> {
-        let mut stores = self.read_book().wide(&target.gvk());
-        stores.retain(|store| store.reaches(target.namespace.as_deref()));
+        let mut stores = self.wide_of(target);
         stores.extend(self.read_book().named(target));
         stores
     }
@@ -224,15 +247,14 @@ impl Facts for Caches {
             Ok(_) => {}
         }
         let target = self.normal_ref(target);
-        let mask = self.masks.of(&target.gvk());
+        let mask = self.mask_of(&target.gvk());
         let mut newest: Option<(Arc<Object>, u64)> = None;
         let mut otherwise = Answer::NotYet;
         for store in self.stores_of(&target) {
-            if !store.interest.mask.covers(&mask) {
-                continue;
-            }
+            let shows = store.interest.mask.covers(&mask);
             match store.stage() {
                 Stage::Synced => match store.get(target.namespace.as_deref(), &target.name) {
+                    Some(_) if !shows => {}
                     Some((object, version))
                         if newest.as_ref().is_none_or(|(_, newest)| version > *newest) =>
                     {
@@ -242,7 +264,7 @@ impl Facts for Caches {
                     None if store.is_conclusive() => otherwise = Answer::Missing,
                     None => {}
                 },
-                Stage::Denied(why) if store.is_conclusive() && otherwise.is_not_yet() => {
+                Stage::Denied(why) if shows && store.is_conclusive() && otherwise.is_not_yet() => {
                     otherwise = Answer::Denied(why.to_string());
                 }
                 _ => {}
@@ -266,7 +288,7 @@ impl Facts for Caches {
             match store.stage() {
                 Stage::Synced => {
                     let objects = store.list(namespace, &selector).into_iter();
-                    let mask = self.masks.of(&gvk);
+                    let mask = self.mask_of(&gvk);
                     return Answer::Found(objects.map(|object| narrowed(&store, &mask, object)).collect());
                 }
                 Stage::Denied(why) => otherwise = Answer::Denied(why.to_string()),

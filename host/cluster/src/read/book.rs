@@ -22,6 +22,8 @@ pub(super) struct Book {
     wide: HashMap<Gvk, Vec<Arc<Store>>>,
     /// Stores of one object, by its name; more than one where masks differ.
     named: HashMap<ObjectRef, Vec<Arc<Store>>>,
+    /// How many there are of those, by kind and namespace.
+    alone: HashMap<Gvk, HashMap<String, usize>>,
     held: HashMap<Holder, HashSet<Interest>>,
     /// What nobody holds, and since when.
     idle: HashMap<Interest, Instant>,
@@ -48,6 +50,13 @@ impl Book {
         self.named.get(target).cloned().unwrap_or_default()
     }
 
+    /// How many objects of a kind have a store of their own: in the namespace, and in all.
+    pub(super) fn watched_alone(&self, gvk: &Gvk, namespace: Option<&str>) -> (usize, usize) {
+        let Some(alone) = self.alone.get(gvk) else { return (0, 0) };
+        let near = alone.get(namespace.unwrap_or_default()).copied().unwrap_or_default();
+        (near, alone.values().sum())
+    }
+
     pub(super) fn size(&self) -> CacheSize {
         let objects = self.entries.values().map(|entry| entry.store.len()).sum();
         CacheSize { interests: self.entries.len(), objects }
@@ -60,11 +69,15 @@ impl Book {
         holder: &Holder,
         start: impl FnOnce(Arc<Store>) -> AbortHandle,
     ) -> Arc<Store> {
-        let Self { entries, wide, named, held, idle } = self;
+        let Self { entries, wide, named, alone, held, idle } = self;
         let entry = entries.entry(interest.clone()).or_insert_with(|| {
             let store = Arc::new(Store::new(interest.clone()));
             match interest.object() {
-                Some(object) => named.entry(object).or_default().push(Arc::clone(&store)),
+                Some(object) => {
+                    let namespace = object.namespace.clone().unwrap_or_default();
+                    *alone.entry(interest.gvk.clone()).or_default().entry(namespace).or_default() += 1;
+                    named.entry(object).or_default().push(Arc::clone(&store));
+                }
                 None => wide.entry(interest.gvk.clone()).or_default().push(Arc::clone(&store)),
             }
             Entry { task: start(Arc::clone(&store)), store, holders: HashSet::new() }
@@ -104,8 +117,22 @@ impl Book {
         let Some(entry) = self.entries.remove(interest) else { return };
         entry.task.abort();
         match interest.object() {
-            Some(object) => remove(&mut self.named, &object, &entry.store),
+            Some(object) => {
+                remove(&mut self.named, &object, &entry.store);
+                self.one_less(&interest.gvk, object.namespace.as_deref().unwrap_or_default());
+            }
             None => remove(&mut self.wide, &interest.gvk, &entry.store),
+        }
+    }
+
+    fn one_less(&mut self, gvk: &Gvk, namespace: &str) {
+        let Some(alone) = self.alone.get_mut(gvk) else { return };
+        if let Some(count) = alone.get_mut(namespace) {
+            *count -= 1;
+        }
+        alone.retain(|_, count| *count > 0);
+        if alone.is_empty() {
+            self.alone.remove(gvk);
         }
     }
 }

@@ -7,6 +7,7 @@ use pintle_api::{Answer, Gvk, ObjectRef, Query, Read, names};
 use super::{
     Caches,
     interest::{Holder, Interest},
+    mask::Mask,
     selector::Selector,
     store::{Stage, Store},
     task,
@@ -14,6 +15,10 @@ use super::{
 
 /// How long a fetch waits for the first list of a new interest; what is not there then stays `NotYet`.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+/// From so many objects of a kind that are watched one by one in a namespace, the names of all are watched.
+const CROWD: usize = 4;
+/// The same over all namespaces.
+const CROWD_OF_ALL: usize = 32;
 
 impl Caches {
     /// Sees to it that the reads are answered: starts the watches they need, asks for logs and digests,
@@ -38,7 +43,8 @@ impl Caches {
     async fn fetch_together(&self, reads: &[&Read], holder: &Holder) {
         let answered = reads.iter().map(|read| async {
             match read {
-                Read::Get(_) | Read::List(_) => {
+                Read::Get(target) => self.fetch_object(read, &self.normal_ref(target), holder).await,
+                Read::List(_) => {
                     if let Some(store) = self.hold_for(read, holder) {
                         store.settled().await;
                     }
@@ -47,6 +53,16 @@ impl Caches {
             }
         });
         futures::future::join_all(answered).await;
+    }
+
+    async fn fetch_object(&self, read: &Read, target: &ObjectRef, holder: &Holder) {
+        while let Some(store) = self.hold_for(read, holder) {
+            store.settled().await;
+            // Names answer for what is not there; what is there, or may not be listed, is asked for alone.
+            if store.interest.mask != Mask::Names || store.lacks(target) {
+                return;
+            }
+        }
     }
 
     fn is_of_unknown_kind(&self, read: &Read) -> bool {
@@ -72,7 +88,7 @@ impl Caches {
     }
 
     fn interest_for_get(&self, target: &ObjectRef) -> Interest {
-        let mask = self.masks.of(&target.gvk());
+        let mask = self.mask_of(&target.gvk());
         let wide = self.read_book().wide(&target.gvk());
         let answers = |store: &&Arc<Store>| {
             let knows = store.is_conclusive()
@@ -81,7 +97,27 @@ impl Caches {
             store.interest.mask.covers(&mask) && store.reaches(target.namespace.as_deref()) && knows
         };
         let existing = wide.iter().filter(|store| !is_denied(store)).find(answers);
-        existing.map_or_else(|| Interest::of_object(target).masked(mask), |store| (*store.interest).clone())
+        let existing = existing.map(|store| (*store.interest).clone());
+        let known = existing.or_else(|| self.names_around(target));
+        known.unwrap_or_else(|| Interest::of_object(target).masked(mask))
+    }
+
+    /// The names of the object's kind, where so many objects of it are asked for one by one that a watch for
+    /// each would cost more.
+    fn names_around(&self, target: &ObjectRef) -> Option<Interest> {
+        let book = self.read_book();
+        if !book.named(target).is_empty() {
+            return None;
+        }
+        let all = Interest::all(target.gvk()).masked(Mask::Names);
+        let around = target.namespace.as_deref().map_or_else(|| all.clone(), |near| all.clone().within(near));
+        let (near, everywhere) = book.watched_alone(&target.gvk(), target.namespace.as_deref());
+        let candidates = [(all, everywhere >= CROWD_OF_ALL), (around, near >= CROWD)];
+        let is_there =
+            |(interest, is_crowded): &(Interest, bool)| *is_crowded || book.store(interest).is_some();
+        let (interest, _) = candidates.into_iter().find(is_there)?;
+        let answers = |store: Arc<Store>| store.stage() == Stage::Starting || store.lacks(target);
+        book.store(&interest).is_none_or(answers).then_some(interest)
     }
 
     fn interest_for_list(&self, query: &Query) -> Option<Interest> {
@@ -91,7 +127,7 @@ impl Caches {
         if let Some(store) = covering.iter().find(|store| !is_denied(store)) {
             return Some((*store.interest).clone());
         }
-        let mask = self.masks.of(&interest.gvk);
+        let mask = self.mask_of(&interest.gvk);
         // Objects of one owner: one watch serves all owners.
         if selector.asks_for(names::OWNER) {
             return Some(Interest::all(interest.gvk).selecting(names::OWNER).masked(mask));
@@ -106,7 +142,7 @@ impl Caches {
         namespace: Option<&str>,
         selector: &Selector,
     ) -> Vec<Arc<Store>> {
-        let mask = self.masks.of(gvk);
+        let mask = self.mask_of(gvk);
         let mut wide = self.read_book().wide(gvk);
         wide.retain(|store| {
             store.reaches(namespace) && store.interest.mask.covers(&mask) && store.selector.contains(selector)

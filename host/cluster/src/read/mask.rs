@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_api::{Gvk, Object, names};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// What is kept of an object. `apiVersion`, `kind` and `metadata` always are; of the `managedFields` of
 /// others only manager and operation.
@@ -14,6 +14,9 @@ pub enum Mask {
     Whole,
     /// Nothing but the metadata; the server sends no more either.
     Metadata,
+    /// Which objects there are: of the metadata no more than tells one from another, and whose it is. No read is
+    /// answered from it but that there is no such object.
+    Names,
     /// The metadata and these fields, as JSON pointers through mappings: `/spec/taints`.
     Fields(BTreeSet<String>),
 }
@@ -32,6 +35,16 @@ impl Masks {
     pub fn with(mut self, group: &str, kind: &str, mask: Mask) -> Self {
         self.by_kind.insert((group.to_owned(), kind.to_owned()), mask);
         self
+    }
+
+    /// Keeps this of a kind as well; true when that is more than was kept.
+    pub(super) fn widen(&mut self, group: &str, kind: &str, more: &Mask) -> bool {
+        let Some(mask) = self.by_kind.get_mut(&(group.to_owned(), kind.to_owned())) else { return false };
+        let is_more = !mask.covers(more);
+        if is_more {
+            *mask = mask.and(more);
+        }
+        is_more
     }
 
     /// The mask of a kind.
@@ -54,11 +67,21 @@ impl Mask {
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Whole, _) | (_, Self::Metadata) => true,
+            (Self::Whole, _) | (_, Self::Names) => true,
+            (Self::Metadata | Self::Fields(_), Self::Metadata) => true,
             (Self::Fields(own), Self::Fields(asked)) => {
                 asked.iter().all(|path| own.iter().any(|kept| is_below(path, kept)))
             }
-            (Self::Metadata | Self::Fields(_), _) => false,
+            (Self::Metadata | Self::Names | Self::Fields(_), _) => false,
+        }
+    }
+
+    /// What either of both keeps.
+    fn and(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::Fields(own), Self::Fields(others)) => Self::Fields(own.union(others).cloned().collect()),
+            _ if self.covers(other) => self.clone(),
+            _ => other.clone(),
         }
     }
 
@@ -68,6 +91,7 @@ impl Mask {
         drop_foreign_fields(&mut object);
         let pointers = match self {
             Self::Whole => return object,
+            Self::Names => return named(&object).unwrap_or(object),
             Self::Metadata => &BTreeSet::new(),
             Self::Fields(pointers) => pointers,
         };
@@ -84,6 +108,22 @@ impl Mask {
         }
         Object::new(Value::Object(kept)).unwrap_or(object)
     }
+}
+
+/// `apiVersion` and `kind`, which object it is and whose.
+fn named(object: &Object) -> Option<Object> {
+    let kept = |from: &Map<String, Value>, fields: &[&str]| -> Map<String, Value> {
+        let fields = fields.iter().filter_map(|field| Some(((*field).to_owned(), from.get(*field)?.clone())));
+        fields.collect()
+    };
+    let metadata = object.json().get("metadata")?.as_object()?;
+    let mut metadata = kept(metadata, &["name", "namespace", "uid", "resourceVersion"]);
+    if let Some(owner) = object.label(names::OWNER) {
+        metadata.insert("labels".to_owned(), json!({names::OWNER: owner}));
+    }
+    let mut named = kept(object.json(), &["apiVersion", "kind"]);
+    named.insert("metadata".to_owned(), Value::Object(metadata));
+    Object::new(Value::Object(named)).ok()
 }
 
 fn is_below(path: &str, kept: &str) -> bool {
@@ -158,6 +198,8 @@ mod tests {
         assert!(kept.at("/spec/taints").is_some());
         assert!(kept.at("/spec/podCIDR").is_none() && kept.at("/status/conditions").is_none());
         assert!(Mask::Metadata.apply(node()).at("/status").is_none());
+        let named = Mask::Names.apply(node());
+        assert_eq!(named.to_value(), json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}));
     }
 
     #[test]
@@ -192,9 +234,21 @@ mod tests {
     }
 
     #[test]
+    fn a_mask_is_widened_by_what_it_does_not_keep_and_a_kind_kept_whole_is_not() {
+        let (node, pod) = (Gvk::new("v1", "Node"), Gvk::new("v1", "Pod"));
+        let mut masks = Masks::default().with("", "Node", Mask::fields(["/spec/taints", "/status"]));
+        assert!(!masks.widen("", "Node", &Mask::fields(["/status/conditions"])));
+        assert!(!masks.widen("", "Pod", &Mask::Whole) && masks.of(&pod) == Mask::Whole);
+        assert!(masks.widen("", "Node", &Mask::fields(["/spec/podCIDR"])));
+        assert_eq!(masks.of(&node), Mask::fields(["/spec/podCIDR", "/spec/taints", "/status"]));
+        assert!(masks.widen("", "Node", &Mask::Whole) && masks.of(&node) == Mask::Whole);
+    }
+
+    #[test]
     fn a_wider_mask_covers_a_narrower_one() {
         let status = Mask::fields(["/status"]);
         assert!(status.covers(&Mask::fields(["/status/phase"])) && status.covers(&Mask::Metadata));
         assert!(!status.covers(&Mask::fields(["/statusx"])) && !status.covers(&Mask::Whole));
+        assert!(Mask::Metadata.covers(&Mask::Names) && !Mask::Names.covers(&Mask::Metadata));
     }
 }

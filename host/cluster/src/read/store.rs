@@ -105,6 +105,15 @@ impl Store {
         self.selector.is_empty()
     }
 
+    /// True when it knows that there is no such object.
+    pub(super) fn lacks(&self, target: &ObjectRef) -> bool {
+        let namespace = target.namespace.as_deref();
+        self.is_conclusive()
+            && *self.stage.borrow() == Stage::Synced
+            && self.may_hold(namespace, &target.name)
+            && self.get(namespace, &target.name).is_none()
+    }
+
     pub(super) fn get(&self, namespace: Option<&str>, name: &str) -> Option<(Arc<Object>, u64)> {
         let key = (namespace.unwrap_or_default().to_owned(), name.to_owned());
         let state = self.lock();

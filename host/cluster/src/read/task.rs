@@ -107,7 +107,7 @@ impl Feed {
             path: self.served.path(interest.namespace.as_deref(), None),
             fields: interest.name.as_ref().map(|name| format!("metadata.name={name}")),
             labels: interest.selector.clone(),
-            metadata_only: interest.mask == super::Mask::Metadata,
+            metadata_only: matches!(interest.mask, super::Mask::Metadata | super::Mask::Names),
         }
     }
 

@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use pintle_api::{Facts as _, Given, Read, Record, names};
+use pintle_api::{Facts as _, Given, Object, ObjectRef, Read, Record, names};
 
 pub use queue::{Wake, Wakes};
 
@@ -89,8 +89,11 @@ impl WatchSet {
     fn object_changed(&self, changed: &Changed) {
         let Changed::Object { interest, object: target, old, new } = changed else { return };
         let Some(caches) = self.caches.upgrade() else { return };
-        let mask = caches.masks.of(&interest.gvk);
+        let mask = caches.mask_of(&interest.gvk);
         if !interest.mask.covers(&mask) {
+            if old.is_some() != new.is_some() {
+                self.existence_changed(&caches, target, new.as_ref().map(|seen| &*seen.object));
+            }
             return;
         }
         // Reads see what the mask of the kind keeps, whatever this interest keeps.
@@ -107,6 +110,22 @@ impl WatchSet {
         let owners: Vec<&str> = owners.iter().map(String::as_str).collect();
         let woken = self.lock().woken_by(&now, &owners);
         woken.into_iter().for_each(|(holder, read)| self.queue.push(holder, Some(read)));
+    }
+
+    /// Of an object that came or went no more is known than that. Whether that is another answer, the caches tell.
+    fn existence_changed(&self, caches: &Caches, target: &ObjectRef, new: Option<&Object>) {
+        let mask = caches.mask_of(&target.gvk());
+        // What is ours comes by the watch of what is ours, or by our own write.
+        let is_told_of = |object: &Object| {
+            let stores = caches.wide_of(target);
+            stores.iter().any(|store| store.interest.mask.covers(&mask) && store.selector.matches(object))
+        };
+        if new.is_some_and(is_told_of) {
+            return;
+        }
+        let get = Read::Get(target.clone());
+        let holders = self.lock().at(&Place::Object(target.clone()));
+        holders.iter().for_each(|holder| self.compare(caches, holder, |read| *read == get));
     }
 
     fn lock(&self) -> MutexGuard<'_, Index> {

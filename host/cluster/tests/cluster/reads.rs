@@ -247,6 +247,31 @@ async fn a_later_pass_lets_go_of_what_it_does_not_read() {
 }
 
 #[tokio::test]
+async fn names_answer_for_many_objects_that_are_not_there() {
+    let world = World::new("crowd").await;
+    world.other.create(&world.map("there", json!({"k": "v"}))).await.unwrap();
+    let (set, mut wakes) = world.cluster.caches.watch_set();
+    let caches = &world.cluster.caches;
+    for number in 0..20 {
+        let reads = [Read::Get(world.reference(&format!("absent-{number}")))];
+        world.pass(&set, &release(&format!("crowd-{number}")), &reads).await;
+        assert_eq!(caches.get(&world.reference(&format!("absent-{number}"))), Answer::Missing);
+    }
+    assert_eq!(caches.size().interests, 5, "four objects alone, then the names of all");
+    // What is there is read whole, by a watch of its own.
+    let there = [Read::Get(world.reference("there"))];
+    assert_eq!(world.pass(&set, &release("crowd-there"), &there).await, [true]);
+    let found = caches.get(&world.reference("there")).found().unwrap();
+    assert_eq!(found.str_at("/data/k"), Some("v"));
+    assert_eq!((caches.size().interests, wakes.try_next()), (6, None));
+    // A name that comes wakes who was told that there is none, and nobody else.
+    world.other.create(&world.map("absent-17", json!({"k": "w"}))).await.unwrap();
+    assert_eq!(soon("a wake for the new name", wakes.next()).await.holder, release("crowd-17"));
+    assert_eq!(data(&world.cluster, &world.reference("absent-17"), "k").unwrap(), "w");
+    assert_eq!(wakes.try_next(), None);
+}
+
+#[tokio::test]
 async fn metadata_alone_is_watched_as_such_and_does_not_answer_reads_of_the_whole() {
     let world = World::new("metadata").await;
     world.other.create(&world.map("a", json!({"k": "v"}))).await.unwrap();
