@@ -333,3 +333,29 @@ async fn the_config_of_a_plugin_is_held_against_its_schema() {
     play.stage.eventually("the Plugin says InvalidConfig with the path", refused).await.unwrap();
     play.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_field_that_is_kept_for_nobody_else_is_there_for_the_plugin_it_is_granted_to() {
+    let mut play = Play::begin("granted-field").await;
+    let node = play.node("a", "any", json!({})).await;
+    let fields = ["metadata.generation", "status.observedGeneration", "status.conditions"];
+    let grants = json!({"read": [read("", "Node", &fields)]});
+    let plugin = play.plugin("wait-for", json!({"grants": grants})).await;
+    let wait = format!(
+        "{plugin}(apiVersion=\"v1\", kind=\"Node\", name=\"{node}\", namespace=\"\", condition=\"Racked\")"
+    );
+    let first = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: first\n  annotations:\n    pintle.dev/wait: '{wait}'\n"
+    );
+    install(&play, &first).await;
+    play.own(json!({})).await;
+    play.blocked("ConditionMissing", &["has no condition Racked yet"]).await;
+    let nodes = play.stage.of_kind("Node");
+    let racked = |status: &str| json!({"type": "Racked", "status": status, "message": "on a pallet"});
+    play.tell(&nodes, &node, json!({"conditions": [racked("False")]})).await;
+    play.blocked("ConditionNotMet", &["on a pallet"]).await;
+    play.tell(&nodes, &node, json!({"conditions": [racked("True")]})).await;
+    play.ready().await;
+    assert!(has_after(&play.stage).await);
+    play.end().await;
+}
