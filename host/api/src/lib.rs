@@ -16,7 +16,7 @@ pub mod watch;
 
 pub use facts::{Answer, Facts, Given, LogTail, Query, Read, Record, Recorder};
 pub use jiff::Timestamp;
-pub use object::{Gvk, NotAnObject, Object, ObjectRef};
+pub use object::{Gvk, NotAnObject, Object, ObjectRef, held_fields};
 pub use plugin::Plugin;
 pub use plugin_policy::PluginPolicy;
 pub use special_resource::SpecialResource;

@@ -1,6 +1,6 @@
 //! Any Kubernetes object as JSON, and the ways to name one.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -30,6 +30,15 @@ pub struct ObjectRef {
     pub namespace: Option<String>,
     /// `metadata.name`.
     pub name: String,
+}
+
+/// The fields that an entry of `managedFields` holds. Caches keep the tree as a text, which is a tenth of its weight.
+#[must_use]
+pub fn held_fields(entry: &Value) -> Option<Cow<'_, Value>> {
+    match entry.get("fieldsV1")? {
+        Value::String(text) => serde_json::from_str(text).ok().map(Cow::Owned),
+        tree => Some(Cow::Borrowed(tree)),
+    }
 }
 
 /// A Kubernetes object as JSON that is known to have an `apiVersion`, a `kind` and a `metadata`.

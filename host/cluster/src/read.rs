@@ -141,11 +141,27 @@ impl Caches {
     /// Every object of one interest, masked as it says, sorted by namespace and name.
     #[must_use]
     pub fn objects(&self, interest: &Interest) -> Answer<Vec<Arc<Object>>> {
+        self.of_interest(interest, |store| store.list(None, &Selector::default()))
+    }
+
+    /// Those objects of an interest that are in a namespace and whose names begin so, sorted by name; however many
+    /// others there are.
+    #[must_use]
+    pub fn objects_named(
+        &self,
+        interest: &Interest,
+        namespace: &str,
+        beginning: &str,
+    ) -> Answer<Vec<Arc<Object>>> {
+        self.of_interest(interest, |store| store.list_named(namespace, beginning))
+    }
+
+    fn of_interest<T>(&self, interest: &Interest, read: impl FnOnce(&Store) -> T) -> Answer<T> {
         let interest = self.normal(interest.clone());
         let Some(store) = self.read_book().store(&interest) else { return Answer::NotYet };
         match store.stage() {
             Stage::Starting => Answer::NotYet,
-            Stage::Synced => Answer::Found(store.list(None, &Selector::default())),
+            Stage::Synced => Answer::Found(read(&store)),
             Stage::Denied(why) => Answer::Denied(why.to_string()),
             Stage::KindUnknown => Answer::KindUnknown,
         }

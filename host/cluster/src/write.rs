@@ -13,7 +13,7 @@ mod unknown;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use pintle_api::{Answer, Object, ObjectRef, names};
+use pintle_api::{Answer, Object, ObjectRef, held_fields, names};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -134,7 +134,7 @@ pub fn applied_fingerprint(object: &Object, manager: &str) -> Option<String> {
             && field("subresource").is_none()
     };
     let own = entries.iter().find(is_own)?;
-    let kept = json!([own.get("apiVersion"), own.get("fieldsV1").map(sorted)]);
+    let kept = json!([own.get("apiVersion"), held_fields(own).as_deref().map(sorted)]);
     let digest = Sha256::digest(kept.to_string());
     Some(hex::encode(digest.iter().take(16).copied().collect::<Vec<u8>>()))
 }

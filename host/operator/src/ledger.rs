@@ -24,6 +24,8 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct Ledger {
     entries: Mutex<HashMap<Key, Entry>>,
+    /// Keys by their text, as the caches name who reads.
+    text_to_key: Mutex<HashMap<String, Key>>,
     plugin_to_callers: Mutex<HashMap<String, BTreeSet<Key>>>,
     /// Owners by namespace and name of their releases.
     release_to_owner: Mutex<HashMap<(String, String), Key>>,
@@ -58,7 +60,7 @@ pub(crate) struct Entry {
     /// When the first object of the release was written by this process.
     pub(crate) first_write_at: Option<Instant>,
     /// What was last rendered, and from what.
-    pub(crate) rendered: Option<(String, Objects)>,
+    pub(crate) rendered: Option<(String, Arc<Objects>)>,
     /// The same before post-renderers changed it, where there are any.
     pub(crate) raw: Option<(String, Raw)>,
     /// Series of metrics that go with the owner.
@@ -111,7 +113,11 @@ pub(crate) enum Keeping {
 impl Ledger {
     /// Works on what is remembered of a key.
     pub(crate) fn with<T>(&self, key: &Key, work: impl FnOnce(&mut Entry) -> T) -> T {
-        work(self.lock().entry(key.clone()).or_default())
+        let mut entries = self.lock();
+        if !entries.contains_key(key) {
+            self.texts().insert(key.to_string(), key.clone());
+        }
+        work(entries.entry(key.clone()).or_default())
     }
 
     /// Every owner that was looked at.
@@ -121,7 +127,7 @@ impl Ledger {
 
     /// The key of this text.
     pub(crate) fn key_of(&self, text: &str) -> Option<Key> {
-        self.lock().keys().find(|key| key.to_string() == text).cloned()
+        self.texts().get(text).cloned()
     }
 
     /// Forgets a key.
@@ -130,7 +136,9 @@ impl Ledger {
             callers.remove(key);
         });
         self.releases().retain(|_, owner| owner != key);
-        self.lock().remove(key)
+        let mut entries = self.lock();
+        self.texts().remove(&key.to_string());
+        entries.remove(key)
     }
 
     /// Counts a try, or starts again at none; gives the tries before this one.
@@ -245,6 +253,10 @@ impl Ledger {
 
     fn releases(&self) -> MutexGuard<'_, HashMap<(String, String), Key>> {
         self.release_to_owner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn texts(&self) -> MutexGuard<'_, HashMap<String, Key>> {
+        self.text_to_key.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use pintle_api::{
-    Facts as _, Object, Timestamp, names,
+    Facts as _, Object, Timestamp, held_fields, names,
     special_resource::{ChartStatus, SpecialResourceStatus},
     status::{Phase, StateStatus},
 };
@@ -142,10 +142,11 @@ fn own(owner: &Object, status: &Value) -> Value {
             && entry["operation"] == "Apply"
             && entry["subresource"] == "status"
     });
-    let held: Vec<&Value> = ours.filter_map(|entry| entry.pointer("/fieldsV1/f:status")).collect();
+    let held: Vec<_> = ours.filter_map(held_fields).collect();
     let is_own = |field: &str| {
         let step = format!("f:{field}");
-        OWN_FIELDS.contains(&field) || held.iter().any(|fields| fields.get(&step).is_some())
+        let holds = |fields: &Value| fields.get("f:status").is_some_and(|status| status.get(&step).is_some());
+        OWN_FIELDS.contains(&field) || held.iter().any(|fields| holds(fields))
     };
     let fields = status.as_object().into_iter().flatten().filter(|(field, _)| is_own(field));
     Value::Object(fields.map(|(field, value)| (field.clone(), value.clone())).collect())

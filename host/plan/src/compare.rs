@@ -1,8 +1,8 @@
 //! How a live object stands to what shall be.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use pintle_api::{Answer, Blocker, Object, Verdict, names, watch::Adopt};
+use pintle_api::{Answer, Blocker, Object, Verdict, held_fields, names, watch::Adopt};
 use serde_json::Value;
 
 use crate::{
@@ -55,24 +55,24 @@ pub(crate) fn fields_mark_of(object: &Object, manager: &str) -> String {
 }
 
 /// Mark of `fieldsV1` trees; empty when there is none.
-pub(crate) fn mark_of_fields<'a>(trees: impl Iterator<Item = &'a Value>) -> String {
+pub(crate) fn mark_of_fields<'a>(trees: impl Iterator<Item = Cow<'a, Value>>) -> String {
     let mut text = String::new();
-    trees.for_each(|fields| write_canonical(fields, &mut text));
+    trees.for_each(|fields| write_canonical(&fields, &mut text));
     if text.is_empty() { text } else { format!("{:x}", fnv1a(text.as_bytes())) }
 }
 
 /// The `fieldsV1` trees of what we applied.
-pub(crate) fn own_entries(object: &Object) -> impl Iterator<Item = &Value> {
+pub(crate) fn own_entries(object: &Object) -> impl Iterator<Item = Cow<'_, Value>> {
     entries_of(object, names::MANAGER)
 }
 
-fn entries_of<'a>(object: &'a Object, manager: &'a str) -> impl Iterator<Item = &'a Value> {
+fn entries_of<'a>(object: &'a Object, manager: &'a str) -> impl Iterator<Item = Cow<'a, Value>> {
     let entries = object.at("/metadata/managedFields").and_then(Value::as_array);
     let ours = entries.into_iter().flatten().filter(move |entry| {
         let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
         text("manager") == manager && text("operation") == "Apply" && text("subresource").is_empty()
     });
-    ours.filter_map(|entry| entry.get("fieldsV1"))
+    ours.filter_map(held_fields)
 }
 
 /// Compares a rendered object with the live one of the same name.

@@ -1,9 +1,9 @@
 //! Differences between what was applied and what is live: those that do not count, and who makes the others.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{borrow::Cow, collections::BTreeSet, time::Duration};
 
 use pintle_api::{
-    Object, ObjectRef, Timestamp, names,
+    Object, ObjectRef, Timestamp, held_fields, names,
     watch::{DriftIgnore, DriftTarget},
 };
 use serde::{Deserialize, Serialize};
@@ -88,7 +88,7 @@ pub fn held_mark(live: &Object, rendered: &Object, rules: &[DriftIgnore]) -> Str
     if ignored.is_empty() {
         return fields_mark(live);
     }
-    let mut trees: Vec<Value> = own_entries(live).cloned().collect();
+    let mut trees: Vec<Value> = own_entries(live).map(Cow::into_owned).collect();
     if trees.is_empty() {
         return String::new();
     }
@@ -99,13 +99,13 @@ pub fn held_mark(live: &Object, rendered: &Object, rules: &[DriftIgnore]) -> Str
             insert(tree, path);
         }
     }
-    mark_of_fields(trees.iter())
+    mark_of_fields(trees.iter().map(Cow::Borrowed))
 }
 
 /// The object without the fields that others hold and may keep; nothing where it is applied as it is.
 #[must_use]
 pub(crate) fn without_ignored(live: &Object, rendered: &Object, rules: &[DriftIgnore]) -> Option<Object> {
-    let ours: BTreeSet<Path> = own_entries(live).flat_map(paths).collect();
+    let ours: BTreeSet<Path> = own_entries(live).flat_map(|fields| paths(&fields)).collect();
     let whole = rendered.to_value();
     let mut left: Vec<Path> = ignored_paths(live, rendered, rules)
         .into_iter()
@@ -125,11 +125,11 @@ pub(crate) fn without_ignored(live: &Object, rendered: &Object, rules: &[DriftIg
 /// The manager that holds a field of ours by now.
 #[must_use]
 pub(crate) fn taker(live: &Object, rendered: &Object, rules: &[DriftIgnore]) -> String {
-    let ours: BTreeSet<Path> = own_entries(live).flat_map(paths).collect();
+    let ours: BTreeSet<Path> = own_entries(live).flat_map(|fields| paths(&fields)).collect();
     let whole = rendered.to_value();
     let takers = foreign_entries(live).filter(|entry| {
         let takes = |path: &Path| !ours.contains(path) && pointer_of(path, &whole).is_some();
-        entry.get("fieldsV1").is_some_and(|fields| paths(fields).iter().any(takes))
+        held_fields(entry).is_some_and(|fields| paths(&fields).iter().any(takes))
             && !rules.iter().any(|rule| names_manager(rule, rendered, text(entry, "manager")))
     });
     let newest = takers.max_by_key(|entry| text(entry, "time").to_owned());
@@ -148,7 +148,7 @@ fn ignored_paths(live: &Object, rendered: &Object, rules: &[DriftIgnore]) -> BTr
     for entry in foreign_entries(live) {
         let all = text(entry, "subresource") == "scale"
             || rules.iter().any(|rule| names_manager(rule, rendered, text(entry, "manager")));
-        for path in entry.get("fieldsV1").map(paths).unwrap_or_default() {
+        for path in held_fields(entry).map(|fields| paths(&fields)).unwrap_or_default() {
             let is_ignored = pointer_of(&path, &whole)
                 .is_some_and(|pointer| all || pointers.iter().any(|rule| pointer.starts_with(rule)));
             if is_ignored {

@@ -1,6 +1,9 @@
 //! Objects as one number, so that a change can be told from a new resourceVersion.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::{
+    hash::{BuildHasher as _, Hash, Hasher},
+    sync::LazyLock,
+};
 
 use pintle_api::{Answer, Given, Object};
 use serde_json::Value;
@@ -33,7 +36,7 @@ pub fn answer_fingerprint(given: &Given) -> u64 {
             })
         }),
         Given::Text(answer) => of_answer(answer, |text| {
-            let mut hasher = DefaultHasher::new();
+            let mut hasher = hasher();
             text.hash(&mut hasher);
             hasher.finish()
         }),
@@ -53,7 +56,7 @@ fn of_answer<T>(answer: &Answer<T>, found: impl Fn(&T) -> u64) -> u64 {
         Answer::NotYet => (3, 0),
         Answer::Denied(_) => (4, 0),
     };
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = hasher();
     (word, value).hash(&mut hasher);
     hasher.finish()
 }
@@ -65,15 +68,21 @@ fn hash_metadata(metadata: &Value) -> u64 {
     kept.fold(0, |sum, (field, value)| sum.wrapping_add(entry(field, hash(value))))
 }
 
+/// The same for the whole process, and quick: objects are hashed at each look.
+fn hasher() -> impl Hasher {
+    static STATE: LazyLock<foldhash::quality::RandomState> = LazyLock::new(Default::default);
+    STATE.build_hasher()
+}
+
 fn entry(key: &str, value: u64) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = hasher();
     (key, value).hash(&mut hasher);
     hasher.finish()
 }
 
 /// Keys of a mapping count in no order, since two answers of the server need not agree in it.
 fn hash(value: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = hasher();
     match value {
         Value::Null => 0_u8.hash(&mut hasher),
         Value::Bool(bool) => (1_u8, bool).hash(&mut hasher),

@@ -143,7 +143,7 @@ fn insert_at(into: &mut Map<String, Value>, pointer: &str, value: &Value) {
     map.insert(last, value.clone());
 }
 
-/// The field lists of other managers are half of what an object weighs. They are read only of objects that
+/// The field lists of managers are half of what an object weighs: they are kept as texts, those of others not at all. They are read only of objects that
 /// we apply, and only for fields that we could have lost to them: those of a status never are.
 fn drop_foreign_fields(object: &mut Object) {
     let metadata = object.map_mut(&["metadata"]);
@@ -162,6 +162,8 @@ fn drop_foreign_fields(object: &mut Object) {
         if !is_kept {
             entry.remove("fieldsV1");
             entry.remove("fieldsType");
+        } else if let Some(fields @ Value::Object(_)) = entry.get_mut("fieldsV1") {
+            *fields = Value::String(fields.to_string());
         }
     }
 }
@@ -231,6 +233,15 @@ mod tests {
                 "{at}"
             );
         }
+    }
+
+    #[test]
+    fn who_holds_what_is_kept_as_a_text_that_says_the_same() {
+        let kept = Mask::Whole.apply(node());
+        let entry = kept.at("/metadata/managedFields/1").unwrap();
+        assert_eq!(entry["fieldsV1"], json!(r#"{"f:metadata":{}}"#));
+        assert_eq!(*pintle_api::held_fields(entry).unwrap(), json!({"f:metadata": {}}));
+        assert_eq!(Mask::Whole.apply(kept.clone()), kept);
     }
 
     #[test]

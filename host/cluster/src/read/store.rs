@@ -139,6 +139,17 @@ impl Store {
         }
     }
 
+    /// Those of a namespace whose names begin so, by name.
+    pub(super) fn list_named(&self, namespace: &str, beginning: &str) -> Vec<Arc<Object>> {
+        let state = self.lock();
+        let from = (namespace.to_owned(), beginning.to_owned());
+        let named = state
+            .objects
+            .range(from..)
+            .take_while(|((place, name), _)| place == namespace && name.starts_with(beginning));
+        named.map(|(_, slot)| Arc::clone(&slot.seen.object)).collect()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.lock().objects.len()
     }
@@ -337,6 +348,20 @@ mod tests {
         let unlisted: Vec<String> =
             store.unlisted("10").iter().map(|object| object.name().to_owned()).collect();
         assert_eq!(unlisted, ["old"]);
+    }
+
+    #[test]
+    fn names_that_begin_so_are_listed_of_one_namespace_without_the_others() {
+        let store = store("");
+        for name in ["a.v1", "a.v2", "a", "ab.v1", "b.v1"] {
+            store.put(&map(name, name, 5, "x"));
+        }
+        let names = |namespace: &str, beginning: &str| -> Vec<String> {
+            let listed = store.list_named(namespace, beginning);
+            listed.iter().map(|object| object.name().to_owned()).collect()
+        };
+        assert_eq!(names("n", "a.v"), ["a.v1", "a.v2"]);
+        assert!(names("m", "a.v").is_empty() && names("n", "c").is_empty());
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::{
 pub(super) struct Thought {
     pub(super) plan: Plan,
     /// What the release shall be; absent when a plugin that takes part in that gave no answer.
-    pub(super) objects: Option<Objects>,
+    pub(super) objects: Option<Arc<Objects>>,
 }
 
 /// What goes into a rendering besides what is known from the start.
@@ -53,20 +53,20 @@ impl Settling<'_> {
     }
 
     /// What the owner asks for, or an earlier revision while that failed; and its mark.
-    fn wanted(&mut self, asked: Objects, now: Timestamp) -> (Objects, String) {
+    fn wanted(&mut self, asked: Arc<Objects>, now: Timestamp) -> (Arc<Objects>, String) {
         let mark = revision_mark(self.front, &asked);
         let memory = &mut self.progress.memory;
         let wish = memory.seed_mark.clone();
         remedy::resume(memory, &wish, now);
         let back_to = memory.remedy.as_ref().and_then(Remedy::back_to);
         match (&self.back, back_to) {
-            (Some(back), Some(to)) => (back.clone(), back_mark(&mark, to)),
+            (Some(back), Some(to)) => (Arc::clone(back), back_mark(&mark, to)),
             _ => (asked, mark),
         }
     }
 
     /// What the release shall be. Nothing is rendered again while nothing that goes into it differs.
-    async fn objects(&mut self, now: Timestamp, reads: &mut Record) -> Result<Objects, NoAnswer> {
+    async fn objects(&mut self, now: Timestamp, reads: &mut Record) -> Result<Arc<Objects>, NoAnswer> {
         if !self.waits.is_ready() {
             return Err(NoAnswer::of(self.waits.clone()));
         }
@@ -93,7 +93,7 @@ impl Settling<'_> {
         Ground { mapping, pools, fan }
     }
 
-    async fn rendered(&self, ground: &Ground, mark: String, reads: &mut Record) -> Objects {
+    async fn rendered(&self, ground: &Ground, mark: String, reads: &mut Record) -> Arc<Objects> {
         if let Some((known, objects)) = self.ctx.ledger.with(self.key, |entry| entry.rendered.clone())
             && known == mark
         {
@@ -104,8 +104,7 @@ impl Settling<'_> {
         };
         let (objects, seen) = self.ctx.know(self.key, render).await;
         reads.extend(seen);
-        self.keep(mark, &objects);
-        objects
+        self.keep(mark, objects)
     }
 
     /// What the chart says, for post-renderers to change.
@@ -129,7 +128,7 @@ impl Settling<'_> {
         (raw, mark): (Raw, String),
         renderers: &[Named],
         now: Timestamp,
-    ) -> Result<Objects, NoAnswer> {
+    ) -> Result<Arc<Objects>, NoAnswer> {
         let (raw, changes) = self.post_render(renderers, raw, now).await?;
         let mark = format!("{mark}|{changes}");
         if let Some((known, objects)) = self.ctx.ledger.with(self.key, |entry| entry.rendered.clone())
@@ -139,13 +138,14 @@ impl Settling<'_> {
         }
         let objects =
             self.with_rendering(ground, &*self.ctx.caches, |with| render::finish(with, raw.clone()));
-        self.keep(mark, &objects);
-        Ok(objects)
+        Ok(self.keep(mark, objects))
     }
 
-    fn keep(&self, mark: String, objects: &Objects) {
-        let kept = objects.is_whole().then(|| (mark, objects.clone()));
+    fn keep(&self, mark: String, objects: Objects) -> Arc<Objects> {
+        let objects = Arc::new(objects);
+        let kept = objects.is_whole().then(|| (mark, Arc::clone(&objects)));
         self.ctx.ledger.with(self.key, |entry| entry.rendered = kept);
+        objects
     }
 
     fn with_rendering<T>(

@@ -43,7 +43,7 @@ pub(super) struct Settling<'a> {
     /// Whether what the owner depends on is ready. Until it is, everything stays as it is.
     pub(super) waits: Verdict,
     /// The objects of an earlier revision, while one is gone back to.
-    pub(super) back: Option<Objects>,
+    pub(super) back: Option<Arc<Objects>>,
 }
 
 /// A new value of `pintle.dev/reconcile-at` begins anew what had been given up or put off.
@@ -81,7 +81,7 @@ pub(super) async fn run(
     let Start { saved, stored, waits } = start;
     let mut progress = Progress::new(stored, &front.release.policy.ignore);
     prepare_seed(&mut progress.memory, &front);
-    let back = remedy::back(ctx, key, &front, &progress.memory).await;
+    let back = remedy::back(ctx, key, &front, &progress.memory).await.map(Arc::new);
     Settling { ctx, key, front: &front, chart, watched, saved, progress, waits, back }.run().await
 }
 
@@ -175,7 +175,7 @@ impl Settling<'_> {
             // What a plan only wrote down is what the next one goes on from.
             let goes_on = !steps.is_empty() || plan.memory.differs_for_good(&self.progress.memory);
             self.progress.memory = plan.memory.clone();
-            let is_stored = self.store_first(&steps, objects.as_ref()).await;
+            let is_stored = self.store_first(&steps, objects.as_deref()).await;
             last = Some((plan, objects));
             let Some((_, Some(objects))) = last.as_ref().filter(|_| is_stored && goes_on) else {
                 break;
@@ -190,7 +190,7 @@ impl Settling<'_> {
             let named = self.named_plugins(objects);
             self.progress.said.only(&named, &mut self.progress.memory);
         }
-        let remedied = self.take_stock(&plan, objects.as_ref()).await;
+        let remedied = self.take_stock(&plan, objects.as_deref()).await;
         // Before its first revision a release has no namespace to keep a memory in.
         if objects.is_some() || self.progress.memory.revision > 0 {
             self.store_last(&plan).await;

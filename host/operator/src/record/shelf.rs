@@ -55,11 +55,11 @@ pub(super) fn secret_of(front: &Front, revision: u32) -> ObjectRef {
 
 /// Every record of the release, whoever wrote it, oldest first.
 pub(crate) fn entries(ctx: &Context, front: &Front) -> Vec<Entry> {
-    let all = ctx.caches.objects(&helm_secrets()).found().unwrap_or_default();
     let (namespace, name) = (&front.release.namespace, &front.release.name);
-    let is_it = |secret: &&Arc<Object>| {
-        secret.namespace() == Some(namespace) && secret.label("name") == Some(name.as_str())
-    };
+    let first = secret_name(name, 0);
+    let all = ctx.caches.objects_named(&helm_secrets(), namespace, first.trim_end_matches('0'));
+    let all = all.found().unwrap_or_default();
+    let is_it = |secret: &&Arc<Object>| secret.label("name") == Some(name.as_str());
     let mut entries: Vec<_> = all.iter().filter(is_it).filter_map(|secret| entry(secret)).collect();
     entries.sort_by_key(|entry| entry.version);
     entries
