@@ -1,6 +1,8 @@
 //! `values.schema.json`: whether values are what a chart and the charts in it expect.
 
+mod pattern;
 mod plain;
+mod slim;
 
 use std::{
     fmt,

@@ -55,23 +55,51 @@ pub(crate) struct Token<'s> {
     pub(crate) text: &'s str,
 }
 
+/// The tokens of one source after another: a list that is kept, as large ones cost the allocator much.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens(Vec<Span>);
+
+/// A token without its text. Sources of 4 GiB do not exist: a chart's file has 32 MiB.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    kind: Kind,
+    start: u32,
+    end: u32,
+}
+
 const LEFT: &str = "{{";
 const RIGHT: &str = "}}";
 const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// The tokens of a source; the last one is [`Kind::Eof`] or, with a message, [`Kind::Error`].
-pub(crate) fn tokens(source: &str) -> (Vec<Token<'_>>, Option<String>) {
-    let mut lexer = Lexer {
-        source,
-        start: 0,
-        pos: 0,
-        parens: 0,
-        // Public charts have seven tokens an action.
-        tokens: Vec::with_capacity(8 * memmem::find_iter(source.as_bytes(), LEFT).count() + 2),
-    };
-    let mistake = lexer.text().err();
-    lexer.emit(if mistake.is_some() { Kind::Error } else { Kind::Eof });
-    (lexer.tokens, mistake)
+impl Tokens {
+    /// Reads the tokens of a source in place of those that are here; the last one is [`Kind::Eof`] or, with a
+    /// message, [`Kind::Error`].
+    pub(crate) fn read(&mut self, source: &str) -> Option<String> {
+        self.0.clear();
+        let mut lexer = Lexer { source, start: 0, pos: 0, parens: 0, tokens: &mut self.0 };
+        let mistake = lexer.text().err();
+        lexer.emit(if mistake.is_some() { Kind::Error } else { Kind::Eof });
+        mistake
+    }
+
+    pub(crate) fn kind(&self, index: usize) -> Option<Kind> {
+        self.0.get(index).map(|span| span.kind)
+    }
+
+    pub(crate) fn pos(&self, index: usize) -> Option<usize> {
+        self.0.get(index).map(|span| span.start as usize)
+    }
+
+    /// The token at a place, the last one beyond the end, with its place.
+    #[inline]
+    pub(crate) fn get<'s>(&self, index: usize, source: &'s str) -> (usize, Token<'s>) {
+        let index = index.min(self.0.len().saturating_sub(1));
+        let Some(Span { kind, start, end }) = self.0.get(index).copied() else {
+            return (index, Token { kind: Kind::Eof, pos: 0, text: "" });
+        };
+        let text = source.get(start as usize..end as usize).unwrap_or_default();
+        (index, Token { kind, pos: start as usize, text })
+    }
 }
 
 /// The line of a byte, from 1.
@@ -80,17 +108,17 @@ pub(crate) fn line_at(source: &str, pos: usize) -> usize {
     memchr::memchr_iter(b'\n', before).count() + 1
 }
 
-struct Lexer<'s> {
+struct Lexer<'s, 't> {
     source: &'s str,
     start: usize,
     pos: usize,
     parens: usize,
-    tokens: Vec<Token<'s>>,
+    tokens: &'t mut Vec<Span>,
 }
 
 type Lexed = Result<(), String>;
 
-impl<'s> Lexer<'s> {
+impl<'s> Lexer<'s, '_> {
     fn rest(&self) -> &'s str {
         self.source.get(self.pos..).unwrap_or_default()
     }
@@ -125,8 +153,8 @@ impl<'s> Lexer<'s> {
     }
 
     fn emit(&mut self, kind: Kind) {
-        let text = self.source.get(self.start..self.pos).unwrap_or_default();
-        self.tokens.push(Token { kind, pos: self.start, text });
+        let short = |pos| u32::try_from(pos).unwrap_or(u32::MAX);
+        self.tokens.push(Span { kind, start: short(self.start), end: short(self.pos) });
         self.start = self.pos;
     }
 
@@ -492,11 +520,15 @@ mod tests {
     use super::*;
 
     fn shape(source: &str) -> String {
-        let (tokens, mistake) = tokens(source);
-        let line = |t: &Token<'_>| line_at(source, t.pos);
-        let parts = tokens.iter().map(|t| match (t.kind, &mistake) {
-            (Kind::Error, Some(message)) => format!("{}:{}:!{message}", line(t), t.pos),
-            _ => format!("{}:{}:{:?}={:?}", line(t), t.pos, t.kind, t.text),
+        let mut tokens = Tokens::default();
+        let mistake = tokens.read(source);
+        let parts = (0..tokens.0.len()).map(|index| {
+            let t = tokens.get(index, source).1;
+            let line = line_at(source, t.pos);
+            match (t.kind, &mistake) {
+                (Kind::Error, Some(message)) => format!("{line}:{}:!{message}", t.pos),
+                _ => format!("{line}:{}:{:?}={:?}", t.pos, t.kind, t.text),
+            }
         });
         parts.collect::<Vec<_>>().join("\n")
     }

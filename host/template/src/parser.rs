@@ -10,7 +10,7 @@ use crate::Source;
 use crate::ast::{Branch, Call, Command, Control, Expr, Node, Template};
 use crate::error::Error;
 use crate::function::Table;
-use crate::lexer::{Kind, Token, line_at, tokens};
+use crate::lexer::{Kind, Token, Tokens, line_at};
 use crate::quote::{quote, unquote};
 
 pub(crate) use names::Names;
@@ -29,7 +29,8 @@ pub(crate) fn parse(
     functions: &'static Table,
     names: &mut Names,
 ) -> Result<Vec<Template>, Error> {
-    let (tokens, mistake) = tokens(&source.text);
+    let mut tokens = names.take_tokens();
+    let mistake = tokens.read(&source.text);
     let mut parser = Parser {
         source,
         functions,
@@ -47,7 +48,9 @@ pub(crate) fn parse(
         templates: BTreeMap::new(),
     };
     parser.file(name)?;
-    Ok(parser.templates.into_values().collect())
+    let Parser { names, tokens, templates, .. } = parser;
+    names.keep_tokens(tokens);
+    Ok(templates.into_values().collect())
 }
 
 /// Whether a template is only white space: such a one replaces no other.
@@ -65,7 +68,7 @@ struct Parser<'s> {
     source: &'s Arc<Source>,
     functions: &'static Table,
     names: &'s mut Names,
-    tokens: Vec<Token<'s>>,
+    tokens: Tokens,
     /// What is wrong at the last token, if that is an error.
     mistake: Option<String>,
     next: usize,
@@ -108,10 +111,9 @@ impl<'s> Parser<'s> {
     // --- tokens ---
 
     fn token_at(&mut self, index: usize) -> Token<'s> {
-        let index = index.min(self.tokens.len().saturating_sub(1));
+        let (index, token) = self.tokens.get(index, &self.source.text);
         self.furthest = self.furthest.max(index);
-        let end = Token { kind: Kind::Eof, pos: 0, text: "" };
-        self.tokens.get(index).copied().unwrap_or(end)
+        token
     }
 
     fn peek(&mut self) -> Token<'s> {
@@ -119,7 +121,7 @@ impl<'s> Parser<'s> {
     }
 
     fn peek_solid(&mut self) -> Token<'s> {
-        while self.tokens.get(self.next).is_some_and(|token| token.kind == Kind::Space) {
+        while self.tokens.kind(self.next) == Some(Kind::Space) {
             self.next += 1;
         }
         self.peek()
@@ -149,7 +151,7 @@ impl<'s> Parser<'s> {
     // --- errors ---
 
     fn error(&self, message: impl Into<String>) -> Error {
-        let pos = self.tokens.get(self.furthest).map_or(0, |token| token.pos);
+        let pos = self.tokens.pos(self.furthest).unwrap_or(0);
         Error::parse(self.source, pos, message.into())
     }
 

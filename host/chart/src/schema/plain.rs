@@ -4,9 +4,11 @@
 //! without it; whatever is not sure (another keyword, a schema with a mistake, values that are refused) is left to
 //! the validator, which also knows what to say.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use serde_json::{Map, Value};
+
+use super::{pattern::Pattern, slim};
 
 /// References and schemas inside each other; beyond that the validator decides.
 const MAX_DEPTH: usize = 100;
@@ -16,6 +18,9 @@ const MAX_STEPS: u32 = 200_000;
 
 /// Items of a list that are held against each other.
 const MAX_SET: usize = 200;
+
+/// References to places that are no keyword's, which are followed when a schema is read.
+const MAX_ODD: usize = 50;
 
 /// Integers from which on floats have gaps.
 const EXACT: u64 = 1 << 53;
@@ -50,7 +55,6 @@ const OTHERS: &[&str] = &[
     "else",
     "exclusiveMaximum",
     "exclusiveMinimum",
-    "format",
     "id",
     "if",
     "maxContains",
@@ -58,8 +62,6 @@ const OTHERS: &[&str] = &[
     "minContains",
     "minProperties",
     "multipleOf",
-    "pattern",
-    "patternProperties",
     "prefixItems",
     "propertyNames",
     "then",
@@ -67,38 +69,84 @@ const OTHERS: &[&str] = &[
     "unevaluatedProperties",
 ];
 
+/// Formats of OpenAPI that JSON Schema does not know, and which so refuse nothing.
+const UNKNOWN_FORMATS: &[&str] = &["int32", "int64", "float", "double", "byte", "int-or-string"];
+
+/// Keywords that refuse nothing, whatever the draft says about what stands beside a reference.
+const NOTES: &[&str] = &["$comment", "$defs", "default", "definitions", "description", "examples", "title"];
+
 /// A schema without mistakes, of known keywords alone.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Plain(Value);
+
+/// A schema while it is looked through for mistakes.
+struct Sound<'s> {
+    root: &'s Value,
+    /// Schemas that references lead to, and which no keyword leads to: to be looked through too.
+    odd: RefCell<Vec<&'s Value>>,
+}
 
 impl Plain {
     /// The schema in a text, if it is one for this module.
     pub(super) fn of(schema: &[u8]) -> Option<Self> {
-        let mut schema: Value = serde_json::from_slice(schema).ok()?;
+        let mut schema: Value = slim::read(schema)?;
         let root = schema.as_object_mut()?;
         if let Some(draft) = root.remove("$schema") {
             let draft = draft.as_str()?;
             let draft = draft.strip_suffix('#').unwrap_or(draft);
             DRAFTS.contains(&draft).then_some(())?;
         }
-        let plain = Self(schema);
-        plain.is_sound(&plain.0, 0).then_some(plain)
+        if let Some(id) = root.remove("$id") {
+            is_plain_id(id.as_str()?).then_some(())?;
+        }
+        Sound { root: &schema, odd: RefCell::default() }.is_whole().then_some(Self(schema))
     }
 
     /// Whether values surely fit.
     pub(super) fn fits(&self, values: &Value) -> bool {
-        Check { plain: self, left: Cell::new(MAX_STEPS) }.schema(&self.0, values, 0) == Some(true)
+        Check { root: &self.0, left: Cell::new(MAX_STEPS) }.schema(&self.0, values, 0) == Some(true)
+    }
+}
+
+/// Whether a name of the whole schema is an address that means no other schema: references within it stay what
+/// they are.
+fn is_plain_id(id: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'/');
+    let address = id.strip_prefix("https://").or_else(|| id.strip_prefix("http://"));
+    address.is_some_and(|address| {
+        address.starts_with(|first: char| first.is_ascii_lowercase())
+            && address.bytes().all(is_plain)
+            && !address.starts_with("json-schema.org")
+    })
+}
+
+// === impl Sound ===
+
+impl<'s> Sound<'s> {
+    /// Whether the schema and all that its references lead to is what the meta-schemas want.
+    fn is_whole(&self) -> bool {
+        if !self.is_sound(self.root, 0) {
+            return false;
+        }
+        let mut seen = 0;
+        loop {
+            let next = self.odd.borrow().get(seen).copied();
+            match next {
+                None => return true,
+                Some(schema) if seen < MAX_ODD && self.is_sound(schema, 0) => seen += 1,
+                Some(_) => return false,
+            }
+        }
     }
 
-    /// Whether a schema is what the meta-schemas want.
-    fn is_sound(&self, schema: &Value, depth: usize) -> bool {
+    fn is_sound(&self, schema: &'s Value, depth: usize) -> bool {
         let Value::Object(keywords) = schema else { return schema.is_boolean() };
-        depth < MAX_DEPTH
-            && keywords.iter().all(|(key, value)| self.is_sound_keyword(keywords, key, value, depth))
+        depth < MAX_DEPTH && keywords.iter().all(|(key, value)| self.is_sound_keyword(key, value, depth))
     }
 
-    fn is_sound_keyword(&self, all: &Map<String, Value>, key: &str, value: &Value, depth: usize) -> bool {
-        let is_schema = |schema: &Value| self.is_sound(schema, depth + 1);
+    fn is_sound_keyword(&self, key: &str, value: &'s Value, depth: usize) -> bool {
+        let is_schema = |schema: &'s Value| self.is_sound(schema, depth + 1);
+        let is_pattern = |pattern: &str| Pattern::parse(pattern).is_some();
         match key {
             "type" => match value {
                 Value::Array(types) => is_set(types) && types.iter().all(is_type),
@@ -107,6 +155,9 @@ impl Plain {
             "properties" | "definitions" | "$defs" => {
                 value.as_object().is_some_and(|schemas| schemas.values().all(is_schema))
             }
+            "patternProperties" => value.as_object().is_some_and(|schemas| {
+                schemas.iter().all(|(pattern, schema)| is_pattern(pattern) && is_schema(schema))
+            }),
             "additionalProperties" | "items" | "not" => is_schema(value),
             "allOf" | "anyOf" | "oneOf" => {
                 value.as_array().is_some_and(|schemas| !schemas.is_empty() && schemas.iter().all(is_schema))
@@ -118,37 +169,49 @@ impl Plain {
             "minimum" | "maximum" => value.is_number(),
             "minLength" | "maxLength" | "minItems" | "maxItems" => value.is_u64(),
             "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => value.is_boolean(),
-            "title" | "description" | "$comment" => value.is_string(),
+            "title" | "description" | "$comment" | "format" => value.is_string(),
+            "pattern" => value.as_str().is_some_and(is_pattern),
             "examples" => value.is_array(),
-            // Drafts differ about what stands beside a reference.
-            "$ref" => {
-                let is_note =
-                    |key: &String| matches!(key.as_str(), "$ref" | "title" | "description" | "default");
-                all.keys().all(is_note) && value.as_str().is_some_and(|to| self.target(to).is_some())
-            }
+            "$ref" => value.as_str().is_some_and(|to| self.is_sound_reference(to)),
             "const" | "default" => true,
             other => !OTHERS.contains(&other),
         }
     }
 
-    /// What a reference within the schema leads to, by keys that hold schemas.
-    fn target(&self, reference: &str) -> Option<&Value> {
-        let mut schema = &self.0;
-        let path = reference.strip_prefix('#')?;
-        let mut parts = path.split('/').skip(1);
-        while let Some(part) = parts.next() {
-            let holder =
-                schema.get(part).filter(|_| matches!(part, "definitions" | "$defs" | "properties"))?;
-            let name = parts.next().filter(|name| !name.contains(['~', '%']))?;
-            schema = holder.get(name)?;
+    fn is_sound_reference(&self, reference: &str) -> bool {
+        let Some((schema, is_known)) = target(self.root, reference) else { return false };
+        let mut odd = self.odd.borrow_mut();
+        if !is_known && !odd.iter().any(|known| std::ptr::eq(*known, schema)) {
+            odd.push(schema);
         }
-        (path.is_empty() || path.starts_with('/')).then_some(schema)
+        true
     }
+}
+
+/// What a reference within the schema leads to, and whether it does so by keys that hold schemas alone.
+fn target<'s>(root: &'s Value, reference: &str) -> Option<(&'s Value, bool)> {
+    let (mut schema, mut is_known) = (root, true);
+    let path = reference.strip_prefix('#')?;
+    let mut parts = path.split('/').skip(1);
+    while let Some(part) = parts.next() {
+        is_known &= matches!(part, "definitions" | "$defs" | "properties");
+        schema = member(schema, part)?;
+        match parts.next() {
+            Some(name) => schema = member(schema, name)?,
+            None => is_known = false,
+        }
+    }
+    (path.is_empty() || path.starts_with('/')).then_some((schema, is_known))
+}
+
+fn member<'s>(of: &'s Value, name: &str) -> Option<&'s Value> {
+    let object = of.as_object().filter(|object| !object.contains_key("$id"))?;
+    object.get(name).filter(|_| !name.contains(['~', '%']))
 }
 
 /// One check of values.
 struct Check<'s> {
-    plain: &'s Plain,
+    root: &'s Value,
     left: Cell<u32>,
 }
 
@@ -160,7 +223,15 @@ impl Check<'_> {
         if depth >= MAX_DEPTH {
             return None;
         }
-        all(keywords.iter().map(|(key, rule)| self.keyword(keywords, key, rule, value, depth)))
+        let keyword = |(key, rule): (&String, &Value)| self.keyword(keywords, key, rule, value, depth);
+        let Some(reference) = keywords.get("$ref") else { return all(keywords.iter().map(keyword)) };
+        let beside = keywords.iter().filter(|(key, _)| *key != "$ref" && !NOTES.contains(&key.as_str()));
+        match (self.keyword(keywords, "$ref", reference, value, depth)?, all(beside.map(keyword))) {
+            // Drafts differ about what stands beside a reference: it counts, or is nothing.
+            (true, Some(false)) => None,
+            (false, _) => Some(false),
+            (true, beside) => beside,
+        }
     }
 
     fn keyword(
@@ -176,7 +247,7 @@ impl Check<'_> {
             rule.as_array().into_iter().flatten().map(|schema| inner(schema, value)).collect()
         };
         match (key, value) {
-            ("$ref", _) => inner(self.plain.target(rule.as_str()?)?, value),
+            ("$ref", _) => inner(target(self.root, rule.as_str()?)?.0, value),
             ("type", _) => Some(rule.as_array().map_or_else(
                 || has_type(rule, value),
                 |types| types.iter().any(|rule| has_type(rule, value)),
@@ -195,8 +266,21 @@ impl Check<'_> {
                 .map(|(key, value)| rule.get(key).map_or(Some(true), |schema| inner(schema, value)))),
             ("additionalProperties", Value::Object(map)) => {
                 let known = keywords.get("properties");
-                let is_other = |key: &str| known.and_then(|known| known.get(key)).is_none();
-                all(map.iter().filter(|(key, _)| is_other(key)).map(|(_, value)| inner(rule, value)))
+                let patterns = keywords.get("patternProperties").and_then(Value::as_object);
+                let is_named = |key: &str| known.and_then(|known| known.get(key)).is_some();
+                all(map.iter().filter(|(key, _)| !is_named(key)).map(|(key, value)| {
+                    let by = any(patterns.into_iter().flat_map(Map::keys).map(|pattern| is_in(pattern, key)));
+                    if by? { Some(true) } else { inner(rule, value) }
+                }))
+            }
+            ("patternProperties", Value::Object(map)) => {
+                let pairs = map
+                    .iter()
+                    .flat_map(|entry| rule.as_object().into_iter().flatten().map(move |it| (entry, it)));
+                all(pairs.map(|((key, value), (pattern, schema))| match is_in(pattern, key)? {
+                    true => inner(schema, value),
+                    false => Some(true),
+                }))
             }
             ("required", Value::Object(map)) => {
                 let is_there = |name: &Value| name.as_str().is_some_and(|name| map.contains_key(name));
@@ -206,15 +290,22 @@ impl Check<'_> {
             ("minItems", Value::Array(items)) => Some(items.len() as u64 >= rule.as_u64()?),
             ("maxItems", Value::Array(items)) => Some(items.len() as u64 <= rule.as_u64()?),
             ("uniqueItems", Value::Array(items)) => {
-                (rule.as_bool() == Some(false) || items.len() < 2).then_some(true)
+                (rule.as_bool() == Some(false) || is_set(items)).then_some(true)
             }
             ("minLength", Value::String(text)) => Some(text.chars().count() as u64 >= rule.as_u64()?),
             ("maxLength", Value::String(text)) => Some(text.chars().count() as u64 <= rule.as_u64()?),
+            ("pattern", Value::String(text)) => is_in(rule.as_str()?, text),
+            ("format", Value::String(_)) => UNKNOWN_FORMATS.contains(&rule.as_str()?).then_some(true),
             ("minimum", Value::Number(_)) => Some(exact(value)? >= exact(rule)?),
             ("maximum", Value::Number(_)) => Some(exact(value)? <= exact(rule)?),
             _ => Some(true),
         }
     }
+}
+
+/// Whether a pattern is found in a text; `None` where that is not sure.
+fn is_in(pattern: &str, text: &str) -> Option<bool> {
+    Pattern::parse(pattern)?.is_in(text)
 }
 
 /// False where one is, else not sure where one is not.
@@ -317,6 +408,17 @@ mod tests {
             json!({"properties": {"b": {"$ref": "#/definitions/list"}}, "definitions": {"list": {"type": "array"}}}),
             json!({"additionalProperties": {"type": ["integer", "array"]}}),
             json!({"items": {"type": "integer"}}),
+            json!({"pattern": "^ab?c$"}),
+            json!({"format": "int32"}),
+            json!({"patternProperties": {"^[ab]$": {"type": ["array", "integer"]}}}),
+            json!({"properties": {"a": {}}, "patternProperties": {"b": {"minItems": 2}},
+                "additionalProperties": {"type": "integer"}}),
+            json!({"$ref": "#/definitions/two", "definitions": {"two": {"type": "object"}}, "examples": []}),
+            json!({"$ref": "#/$defs/two", "type": "object", "$defs": {"two": {"required": ["b"]}}}),
+            json!({"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/two",
+                "type": "array", "definitions": {"two": {"minItems": 1}}}),
+            json!({"$id": "https://charts.example/values.json", "$ref": "#/odd/two",
+                "odd": {"two": {"items": {"$ref": "#/odd/one"}}, "one": {"type": "integer"}}}),
         ];
         let pairs: Vec<Value> = schemas.windows(2).map(|pair| json!(pair)).collect();
         for pair in pairs {
@@ -327,6 +429,24 @@ mod tests {
         let negated: Vec<Value> = schemas.iter().map(|schema| json!({"not": schema})).collect();
         schemas.extend(negated);
         schemas
+    }
+
+    #[test]
+    fn formats_are_left_to_the_validator_where_they_may_refuse() {
+        let plain = Plain::of(json!({"format": "uri"}).to_string().as_bytes()).unwrap();
+        assert!(plain.fits(&json!(7)) && !plain.fits(&json!("https://charts.example")));
+    }
+
+    #[test]
+    fn prose_is_left_out_where_it_is_prose() {
+        let schema = json!({"description": "text", "properties": {"title": {"title": "text", "type": "string"}},
+            "enum": [{"title": "kept"}, 1], "default": null, "minimum": -1.5});
+        let read = slim::read(schema.to_string().as_bytes()).unwrap();
+        let wanted = json!({"description": "", "properties": {"title": {"title": "", "type": "string"}},
+            "enum": [{"title": "kept"}, 1], "default": null, "minimum": -1.5});
+        assert_eq!(read, wanted);
+        assert_eq!(slim::read(b"{} {}"), None);
+        assert_eq!(slim::read(b"{\"a\": }"), None);
     }
 
     /// The schema for both; none where definitions are not where their references look for them.
@@ -341,7 +461,7 @@ mod tests {
         for schema in schemas() {
             let Some((plain, validator)) = both(&schema) else { continue };
             for value in values() {
-                let check = Check { plain: &plain, left: Cell::new(MAX_STEPS) };
+                let check = Check { root: &plain.0, left: Cell::new(MAX_STEPS) };
                 if let Some(fits) = check.schema(&plain.0, &value, 0) {
                     assert_eq!(fits, validator.is_valid(&value), "{value} by {schema}");
                     sure += 1;
@@ -379,9 +499,15 @@ mod tests {
             json!({"title": 1}),
             json!({"$ref": "#/definitions/none"}),
             json!({"$ref": "other.json"}),
-            json!({"$ref": "#/definitions/a", "type": "object", "definitions": {"a": {}}}),
-            json!({"properties": {"a": {"pattern": "^a"}}}),
-            json!({"format": "uri"}),
+            json!({"$ref": "#/odd/a", "odd": {"a": {"type": "text"}}}),
+            json!({"$ref": "#/odd/a", "odd": {"a": {"$ref": "#/odd/b"}}}),
+            json!({"$ref": "#/odd/a", "odd": {"$id": "https://charts.example/a", "a": {}}}),
+            json!({"properties": {"a": {"pattern": "^(a"}}}),
+            json!({"patternProperties": {"(?i)a": {}}}),
+            json!({"format": 1}),
+            json!({"$id": "https://json-schema.org/draft/2020-12/schema"}),
+            json!({"$id": "other.json"}),
+            json!({"properties": {"a": {"$id": "https://charts.example/a"}}}),
             json!({"$schema": "http://json-schema.org/draft-04/schema#"}),
         ] {
             assert!(Plain::of(schema.to_string().as_bytes()).is_none(), "{schema}");

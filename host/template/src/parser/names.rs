@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use crate::ast::{Fields, Number};
+use crate::lexer::Tokens;
 use crate::value::Value;
 
 /// What was made of names, chains of fields, texts and numbers.
 pub(crate) struct Names {
+    /// Where the tokens of the last source were.
+    tokens: Tokens,
     names: Known<Arc<str>>,
     chains: Known<Fields>,
     texts: Known<Value>,
@@ -16,6 +19,7 @@ pub(crate) struct Names {
 /// What was made of words; of two that meet at one place the later stays.
 struct Known<T> {
     kept: Vec<Option<T>>,
+    /// A power of two.
     places: usize,
 }
 
@@ -23,13 +27,24 @@ impl Names {
     /// For sources of so many bytes together.
     pub(crate) fn of(bytes: usize) -> Self {
         // Public charts have an action for each 160 bytes, and a few hundred words.
-        let places = (bytes / 128).clamp(16, 2048);
+        let places = (bytes / 128).clamp(16, 2048).next_power_of_two();
         Self {
+            tokens: Tokens::default(),
             names: Known::new(places),
             chains: Known::new(places),
             texts: Known::new(places),
             numbers: Known::new(16),
         }
+    }
+
+    /// A list for the tokens of a source.
+    pub(super) fn take_tokens(&mut self) -> Tokens {
+        std::mem::take(&mut self.tokens)
+    }
+
+    /// Keeps the list for the next source.
+    pub(super) fn keep_tokens(&mut self, tokens: Tokens) {
+        self.tokens = tokens;
     }
 
     /// A name.
@@ -84,7 +99,7 @@ impl<T: Clone> Known<T> {
     fn place(&self, text: &str) -> usize {
         let mix = |hash: usize, byte: &u8| hash.wrapping_mul(0x0100_0193) ^ usize::from(*byte);
         let hash = text.as_bytes().iter().fold(text.len(), mix);
-        (hash ^ (hash >> 15)) % self.places
+        (hash ^ (hash >> 15)) & (self.places - 1)
     }
 
     fn find(&self, text: &str, is_same: impl Fn(&T) -> bool) -> Option<T> {

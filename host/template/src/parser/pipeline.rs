@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::{Parsed, Parser, ROOT};
 use crate::ast::{Command, Expr, ExprKind, Fields, Literal, Pipe, Special, Variable, Word};
 use crate::lexer::{Kind, Token};
@@ -9,10 +11,13 @@ use crate::literal::parse_number;
 use crate::quote::{quote, unquote};
 use crate::value::string_value;
 
+/// Variables before `=` or `:=`.
+type Declared = SmallVec<[Variable; 2]>;
+
 impl<'s> Parser<'s> {
     pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Parsed<Pipe> {
         let pos = self.peek_solid().pos;
-        let mut decl = Vec::new();
+        let mut decl = Declared::new();
         let assign = self.declarations(&mut decl, context)?;
         let start = self.commands.len();
         loop {
@@ -28,13 +33,13 @@ impl<'s> Parser<'s> {
             self.commands.push(command);
         }
         let commands = self.commands.drain(start..).collect();
-        let pipe = Pipe { pos, assign, decl: decl.into_boxed_slice(), commands };
+        let pipe = Pipe { pos, assign, decl: decl.into_iter().collect(), commands };
         self.check_pipeline(&pipe, context)?;
         Ok(pipe)
     }
 
     /// The variables before `=` or `:=`, and whether it is the former.
-    fn declarations(&mut self, decl: &mut Vec<Variable>, context: &str) -> Parsed<bool> {
+    fn declarations(&mut self, decl: &mut Declared, context: &str) -> Parsed<bool> {
         loop {
             let start = self.next;
             let token = self.peek_solid();
@@ -73,7 +78,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn declare(&mut self, decl: &mut Vec<Variable>, token: &Token<'s>) {
+    fn declare(&mut self, decl: &mut Declared, token: &Token<'s>) {
         let variable = self.variable(token);
         self.scope.variables.push(Arc::clone(&variable.name));
         decl.push(variable);
