@@ -3,6 +3,7 @@
 mod consult;
 mod dependencies;
 mod look;
+mod namespace;
 mod reconcile;
 mod remedy;
 mod removal;

@@ -16,6 +16,8 @@ mod owner;
 mod remedy;
 #[path = "vendor/scaffold.rs"]
 mod scaffold;
+#[path = "vendor/space.rs"]
+mod space;
 
 use std::time::Duration;
 
