@@ -21,7 +21,8 @@ pub const CREATED_BY: &str = "pintle.dev/created-by";
 pub const RECONCILE_AT: &str = "pintle.dev/reconcile-at";
 /// Annotation on an owner: `"true"` pauses everything, `"until-deleted"` everything but deletion.
 pub const PAUSE: &str = "pintle.dev/pause";
-/// Annotation on an owner: `"true"` skips plugins and waits on deletion, never the deletes.
+/// Annotation on an owner: `"true"` skips plugins and waits on deletion, never the deletes. On a Watch that is being
+/// deleted: its owners are let go, and their objects left running.
 pub const FORCE_DELETE: &str = "pintle.dev/force-delete";
 
 /// Gates of an object: terms joined by `&&`.
@@ -122,6 +123,8 @@ pub const SRO_FINALIZER: &str = "sro.openshift.io/finalizer";
 pub const SRO_FINALIZER_OLD: &str = "finalizer.sro.openshift.io";
 /// Finalizer on owners of Watch releases.
 pub const FINALIZER: &str = "pintle.dev/release";
+/// Finalizer on a Watch, from its first release on: nobody else looks after the owners that [`FINALIZER`] holds.
+pub const WATCH_FINALIZER: &str = "pintle.dev/watch";
 /// Finalizers that the hybrid and the classic Helm operator left on owners.
 pub const HYBRID_FINALIZERS: [&str; 2] =
     ["uninstall-helm-release", "helm.sdk.operatorframework.io/uninstall-release"];

@@ -96,7 +96,7 @@ pub struct WatchSpec {
     /// Annotation on an owner that pauses it besides `pintle.dev/pause`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pause_annotation: String,
-    /// Whether the release's namespace is made when it is missing. It stays when the release goes.
+    /// Whether the release's namespace is made when it is missing. An empty one goes with the release.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub create_namespace: bool,
     /// When an object that exists already is taken over.

@@ -3,6 +3,7 @@
 
 pub mod scenario;
 
+mod check;
 mod compile;
 mod crd;
 mod demo;
@@ -43,8 +44,10 @@ enum Command {
     Why(why::Args),
     /// The kit for those who write plugins: make, build, look into, call, test, ship.
     Plugin(plugin::Args),
-    /// Makes a kind for a chart: definition, Watch, rights and a sample.
+    /// Makes a kind for a chart: definition, Watch, rights, a sample, a plugin to begin with, and a test.
     New(new::Args),
+    /// Tests such a project without a cluster: definition, sample, chart and rights.
+    Check(check::Args),
     /// Prints the rights that charts, Watches and Plugins need, as a ClusterRole.
     Rbac(rbac::Args),
     /// Reads a project of an operator before, and writes objects of ours.
@@ -77,6 +80,7 @@ pub fn main() -> ExitCode {
         Command::Why(args) => why::run(args),
         Command::Plugin(args) => plugin::run(args),
         Command::New(args) => new::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Rbac(args) => rbac::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Crd(args) => crd::run(args),
@@ -143,7 +147,7 @@ mod tests {
 
     #[test]
     fn every_command_tells_the_version_and_how_it_is_used() {
-        for command in ["template", "new", "crd", "plugin"] {
+        for command in ["template", "new", "check", "crd", "plugin"] {
             let told = Args::try_parse_from(["pintle", command, "-V"]).map(drop).map_err(|told| told.kind());
             assert_eq!(told, Err(clap::error::ErrorKind::DisplayVersion), "{command}");
         }

@@ -1,6 +1,7 @@
 //! `pintle new`: a kind for a chart, as a folder that a vendor goes on from.
 
 mod schema;
+mod skeleton;
 
 use std::{
     fs,
@@ -11,7 +12,8 @@ use anyhow::{Context as _, bail};
 use pintle_chart::Chart;
 use serde_json::{Value, json};
 
-use crate::{Ending, printed, rbac, template};
+use crate::{Ending, plugin::Interface, printed, rbac, template};
+use skeleton::{Skeleton, Wanted};
 
 /// Arguments of `pintle new`.
 #[derive(Debug, clap::Args)]
@@ -34,6 +36,12 @@ pub(crate) struct Args {
     /// The folder that is made; default: the kind in small letters.
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Language of a plugin to begin with: rust, c, go, javascript or python; none: no plugin.
+    #[arg(long, value_name = "LANGUAGE", default_value = "rust", value_parser = skeleton::parse_wanted)]
+    plugin: Wanted,
+    /// What that plugin does; default: value-mapper in Rust, else readiness.
+    #[arg(long, value_enum)]
+    interface: Option<Interface>,
     /// Print the version of this program.
     #[arg(short = 'V', action = clap::ArgAction::Version)]
     told_version: Option<bool>,
@@ -52,15 +60,27 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Ending> {
         ("watch.yaml", watch(args, &chart)?),
         ("sample.yaml", sample(args, &chart)),
     ];
-    fs::create_dir_all(&out).with_context(|| format!("could not make {}", out.display()))?;
+    let skeleton = skeleton::of(args.plugin, args.interface, &args.kind)?;
     for (name, object) in &objects {
         let text = serde_yaml::to_string(object).context("could not write YAML")?;
-        write(&out, name, &text)?;
+        // The `spec` is the last of a Watch's fields.
+        let more = skeleton.as_ref().filter(|_| *name == "watch.yaml").map(Skeleton::lines_of_watch);
+        write(&out, name, &(text + &more.unwrap_or_default()))?;
     }
     let sources = [out.join("crd.yaml"), out.join("watch.yaml"), args.chart.clone()];
     write(&out, "rbac.yaml", &rbac::yaml_of(&sources, Some(&rbac::name_for(&args.group, &args.kind)))?)?;
-    write(&out, "README.md", &readme(args))?;
-    let mut text = format!("{} is made; see {}\n", out.display(), out.join("README.md").display());
+    for (path, text) in skeleton.iter().flat_map(Skeleton::files) {
+        write(&out.join(skeleton::FOLDER), path, text)?;
+    }
+    write(&out, "test.sh", &test_script(args, skeleton.as_ref())?)?;
+    write(&out, "README.md", &readme(args, skeleton.as_ref()))?;
+    let test = out.join("test.sh");
+    let mut text = format!(
+        "{} is made; see {}\nnext: sh {}\n",
+        out.display(),
+        out.join("README.md").display(),
+        test.display()
+    );
     if args.repository.is_none() {
         text += &note_of_folder("the Watch", &out.join("watch.yaml"));
     }
@@ -163,8 +183,24 @@ fn defaults(chart: &Chart) -> Value {
     }
 }
 
-fn readme(args: &Args) -> String {
+/// What tests the project without a cluster.
+fn test_script(args: &Args, skeleton: Option<&Skeleton>) -> anyhow::Result<String> {
+    let chart = args.chart.canonicalize().context("could not find the chart")?;
+    let chart = chart.display().to_string().replace('\'', "'\\''");
+    let plugin = skeleton.map(|skeleton| format!("{}\n", skeleton.test())).unwrap_or_default();
+    Ok(format!(
+        "#!/bin/sh\n# Tests this project without a cluster. CHART: a folder or an archive of the chart, where it lies \
+         elsewhere\n# by now; PINTLE: the program.\nset -eu\ncd \"$(dirname \"$0\")\"\n\
+         chart='{chart}'\n\"${{PINTLE:-pintle}}\" check . --chart \"${{CHART:-$chart}}\"\n{plugin}"
+    ))
+}
+
+fn readme(args: &Args, skeleton: Option<&Skeleton>) -> String {
     let kind = &args.kind;
+    let (tests, plugin) = match skeleton {
+        Some(skeleton) => (" Then the plugin's own tests run.", format!("\n{}", skeleton.readme())),
+        None => ("", String::new()),
+    };
     format!(
         "# {kind}\n\nEach {kind} becomes a release of a chart.\n\n\
          - `crd.yaml` is the kind, with a schema from the chart's values.\n\
@@ -173,13 +209,17 @@ fn readme(args: &Args) -> String {
          - `sample.yaml` is one {kind} with the chart's defaults.\n\n\
          ```console\nkubectl apply -f crd.yaml -f rbac.yaml -f watch.yaml\nkubectl apply -f sample.yaml\n\
          kubectl wait --for=condition=Ready {}/sample\n```\n\n\
-         Code of your own beside the chart is a plugin: `pintle plugin new`.\n",
+         ## Test\n\n```console\nsh test.sh\n```\n\n\
+         No cluster is needed: `pintle check` holds each {kind} in this folder against the definition, renders the\n\
+         chart with it, and looks whether `rbac.yaml` names what is rendered.{tests}\n{plugin}",
         kind.to_lowercase()
     )
 }
 
 fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<()> {
     let path = folder.join(name);
+    let within = path.parent().unwrap_or(folder);
+    fs::create_dir_all(within).with_context(|| format!("could not make {}", within.display()))?;
     fs::write(&path, text).with_context(|| format!("could not write {}", path.display()))
 }
 

@@ -25,6 +25,7 @@ use anyhow::Context as _;
 use clap::{Subcommand, ValueEnum};
 
 use crate::{Ending, logging, printed};
+pub(crate) use new::{Interface, Lang, project};
 use progress::Progress;
 
 /// Arguments of `pintle plugin`.

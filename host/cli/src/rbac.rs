@@ -64,6 +64,31 @@ pub(crate) fn yaml_of(sources: &[PathBuf], name: Option<&str>) -> anyhow::Result
     rights.to_yaml(name)
 }
 
+/// What these Watches, Plugins and CustomResourceDefinitions and their chart need, and none of the roles gives;
+/// definitions come first.
+pub(crate) fn lacking(roles: &[&Value], objects: &[&Value], chart: &Chart) -> Vec<String> {
+    let mut rights = Rights::default();
+    objects.iter().for_each(|object| rights.add_object(object));
+    rights.add_chart(chart, "");
+    let rules: Vec<&Value> = roles.iter().flat_map(|role| role["rules"].as_array()).flatten().collect();
+    let lacking = rights.rules.iter().filter_map(|((group, resource), verbs)| {
+        let gives = |verb: &str| {
+            rules.iter().any(|rule| {
+                has(rule, "apiGroups", group) && has(rule, "resources", resource) && has(rule, "verbs", verb)
+            })
+        };
+        let verbs: Vec<&str> = ordered(verbs).into_iter().filter(|verb| !gives(verb)).collect();
+        let of = if group.is_empty() { String::new() } else { format!(".{group}") };
+        (!verbs.is_empty()).then(|| format!("no rule gives {} on {resource}{of}", verbs.join(", ")))
+    });
+    lacking.collect()
+}
+
+/// True when a list of a rule names a word, or all.
+fn has(rule: &Value, field: &str, word: &str) -> bool {
+    rule[field].as_array().into_iter().flatten().any(|found| found == word || found == "*")
+}
+
 /// The name of rights for a kind: no other kind has it, whichever charts they share.
 pub(crate) fn name_for(group: &str, kind: &str) -> String {
     let kind = kind.to_lowercase();
@@ -97,9 +122,7 @@ impl Rights {
                 .with_context(|| format!("{shown} is no YAML"))?;
             match object["kind"].as_str() {
                 None if object.is_null() => {}
-                Some("Watch") => self.add_watch(&object),
-                Some("Plugin") => self.add_plugin(&object),
-                Some("CustomResourceDefinition") => self.define(&object),
+                Some("Watch" | "Plugin" | "CustomResourceDefinition") => self.add_object(&object),
                 other => bail!(
                     "{shown}: kind {} is none of Watch, Plugin and CustomResourceDefinition; name a chart's folder for its objects",
                     other.unwrap_or("(none)")
@@ -107,6 +130,14 @@ impl Rights {
             }
         }
         Ok(())
+    }
+
+    fn add_object(&mut self, object: &Value) {
+        match object["kind"].as_str() {
+            Some("Watch") => self.add_watch(object),
+            Some("Plugin") => self.add_plugin(object),
+            _ => self.define(object),
+        }
     }
 
     /// Every kind that any branch of a template may render, of a chart and of the charts in it.

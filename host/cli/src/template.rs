@@ -105,6 +105,23 @@ pub(crate) fn read_chart(path: &std::path::Path) -> anyhow::Result<std::sync::Ar
     read.map_err(|failure| anyhow::anyhow!("{failure}"))
 }
 
+/// What a chart renders where no cluster is asked.
+///
+/// # Errors
+/// When it does not, in the words of `pintle template`.
+pub(crate) fn render(
+    chart: &std::sync::Arc<pintle_chart::Chart>,
+    release: &Release,
+    values: &Values,
+) -> Result<pintle_chart::Rendered, Failure> {
+    chart::check(chart)?;
+    let compiled = Compiled::new(std::sync::Arc::clone(chart))?;
+    let capabilities = Capabilities::default();
+    compiled
+        .render(&input(release, values, &capabilities, &NoCluster))
+        .map_err(|error| Failure::of_render(error, compiled.chart(), &[]))
+}
+
 /// What goes to standard output.
 pub(crate) fn print(args: &Args) -> Result<String, Failure> {
     let args = &args.0;

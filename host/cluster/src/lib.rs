@@ -10,6 +10,7 @@ mod discovery;
 mod lease;
 mod link;
 mod read;
+mod survey;
 mod write;
 
 pub use connect::{ConnectError, ConnectOptions, Reach};
@@ -21,6 +22,7 @@ pub use read::{
     CacheSize, Caches, Changed, Changes, Holder, Interest, Mask, Masks, Resolve, Seen, Stage, Wake, Wakes,
     WatchSet, answer_fingerprint, object_fingerprint,
 };
+pub use survey::Survey;
 pub use write::{
     ApiError, Applied, Apply, Cause, Delete, Deleted, Expect, FieldConflict, InvalidField, Note, NoteKind,
     Patch, Propagation, Retry, Writer, applied_fingerprint,

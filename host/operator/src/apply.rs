@@ -15,6 +15,7 @@ use pintle_plan::{
 use crate::{
     context::Context,
     error_text::one_line,
+    ledger::Repair,
     plugins::{
         Caller,
         question::{Answered, NoAnswer, Question, Reply},
@@ -25,6 +26,8 @@ use crate::{
 
 /// Applies of one rank that run at once.
 const AT_ONCE: usize = 8;
+/// Repaired objects that one event names.
+const NAMED: usize = 3;
 /// Managers of earlier owners, whose fields become ours at adoption.
 const EARLIER: [&str; 5] =
     ["helm", "helm-operator", "helm-controller", "manager", "special-resource-operator"];
@@ -39,6 +42,8 @@ pub(crate) struct Progress {
     pub(crate) ignore: Vec<DriftIgnore>,
     /// What plugins want told.
     pub(crate) said: Said,
+    /// Objects that were put right, and what somebody had done to them.
+    repaired: Vec<Repair>,
     /// Objects that were written.
     pub(crate) writes: u32,
     /// This process may not write any more.
@@ -76,6 +81,7 @@ pub(crate) async fn run(ctx: &Context, caller: &Caller<'_>, steps: Vec<Step>, pr
         progress.answers.told.insert(ask.key, heard.told);
     }
     apply_by_rank(ctx, applies, progress).await;
+    tell_repairs(ctx, caller, progress).await;
     for step in others {
         match step {
             Step::Label { target, labels } => {
@@ -124,6 +130,25 @@ async fn apply_by_rank(ctx: &Context, applies: Vec<Apply>, progress: &mut Progre
         if progress.lost_lead {
             return;
         }
+    }
+}
+
+/// One event for all that was put right at once, but for what was told lately.
+async fn tell_repairs(ctx: &Context, caller: &Caller<'_>, progress: &mut Progress) {
+    let mut repaired = std::mem::take(&mut progress.repaired);
+    repaired.retain(|repair| ctx.ledger.is_news(caller.key, repair));
+    if !repaired.is_empty() {
+        report::note(ctx, &caller.owner, NoteKind::Normal, "Repaired", &sentence(&repaired)).await;
+    }
+}
+
+/// `put right: ConfigMap shop/a (kubectl changed fields of it) and 2 more`
+fn sentence(repaired: &[Repair]) -> String {
+    let named = repaired.iter().take(NAMED).map(|(object, how)| format!("{object} ({how})"));
+    let named = named.collect::<Vec<_>>().join(", ");
+    match repaired.len().saturating_sub(NAMED) {
+        0 => format!("put right: {named}"),
+        more => format!("put right: {named} and {more} more"),
     }
 }
 
@@ -196,9 +221,9 @@ async fn delete(ctx: &Context, caller: &Caller<'_>, step: &Delete, progress: &mu
 impl Progress {
     /// Nothing done yet.
     pub(crate) fn new(memory: Memory, ignore: &[DriftIgnore]) -> Self {
-        let (answers, reads, said) = Default::default();
+        let (answers, reads, said, repaired) = Default::default();
         let ignore = ignore.to_vec();
-        Self { memory, answers, reads, said, ignore, writes: 0, lost_lead: false }
+        Self { memory, answers, reads, said, ignore, repaired, writes: 0, lost_lead: false }
     }
 
     /// Takes over what came with the reply to any question: what was read wakes the release from now on,
@@ -227,6 +252,7 @@ impl Progress {
         let target = step.object.reference();
         match outcome {
             Ok(applied) => {
+                self.repaired.extend(step.repairs.clone().map(|how| (target.clone(), how)));
                 if step.is_inventory {
                     let rendered = rendered_mark(step.rendered());
                     let fields = held_mark(&applied.object, step.rendered(), &self.ignore);
@@ -313,4 +339,19 @@ fn cause_of(cause: &ApiCause) -> Option<Cause> {
         | ApiCause::Unexpected(_) => Cause::Unavailable,
         ApiCause::NotLeading(_) => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_repairs_are_one_sentence() {
+        let repair = |name: &str| {
+            (ObjectRef::new("v1", "ConfigMap", name).within("shop"), "it was deleted".to_owned())
+        };
+        let all = ["a", "b", "c", "d", "e"].map(repair);
+        assert_eq!(sentence(&all[..1]), "put right: ConfigMap shop/a (it was deleted)");
+        assert!(sentence(&all).ends_with("ConfigMap shop/c (it was deleted) and 2 more"));
+    }
 }

@@ -4,9 +4,10 @@ use std::{
     any::Any,
     collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
-use pintle_api::{Facts, Given, Read, Record, Timestamp};
+use pintle_api::{Facts, Given, ObjectRef, Read, Record, Timestamp};
 use pintle_cluster::answer_fingerprint;
 use pintle_plan::Memory;
 use pintle_plugin::Churn;
@@ -39,6 +40,12 @@ pub(crate) struct Told {
     /// Mark of what the server kept.
     pub(crate) kept: u64,
 }
+
+/// An object, and what somebody had done to it.
+pub(crate) type Repair = (ObjectRef, String);
+
+/// How long the same repair of the same object is not told again.
+const SILENT: Duration = Duration::from_secs(600);
 
 /// What is remembered of one key.
 #[derive(Default)]
@@ -73,6 +80,8 @@ pub(crate) struct Entry {
     pub(crate) recorded: String,
     /// The record does not fit into one Secret: Helm cannot go back to it.
     pub(crate) is_split: bool,
+    /// Objects that were repaired, what was done to them, and when that was told.
+    repairs: HashMap<Repair, Instant>,
     /// What others did to the release, where it is left as it is.
     pub(crate) outside: Option<String>,
 }
@@ -147,6 +156,18 @@ impl Ledger {
             let before = entry.tries;
             entry.tries = if failed { before.saturating_add(1) } else { 0 };
             before
+        })
+    }
+
+    /// True for a repair that was not told lately; it counts as told from now on.
+    pub(crate) fn is_news(&self, key: &Key, repair: &Repair) -> bool {
+        self.with(key, |entry| {
+            entry.repairs.retain(|_, at| at.elapsed() < SILENT);
+            let is_news = !entry.repairs.contains_key(repair);
+            if is_news {
+                entry.repairs.insert(repair.clone(), Instant::now());
+            }
+            is_news
         })
     }
 
@@ -293,5 +314,22 @@ impl Kept {
                 };
                 answer_fingerprint(&now) == answer_fingerprint(given)
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_repair_is_told_once_until_it_was_quiet_for_a_while() {
+        let ledger = Ledger::default();
+        let key = Key::Owner(ObjectRef::new("a.b/v1", "Cache", "a").within("shop"));
+        let repair = |how: &str| (ObjectRef::new("v1", "ConfigMap", "a").within("shop"), how.to_owned());
+        assert!(ledger.is_news(&key, &repair("argocd changed fields of it")));
+        assert!(!ledger.is_news(&key, &repair("argocd changed fields of it")), "a war is told once");
+        assert!(ledger.is_news(&key, &repair("it was deleted")));
+        tokio::time::advance(SILENT).await;
+        assert!(ledger.is_news(&key, &repair("argocd changed fields of it")), "and again while it goes on");
     }
 }

@@ -3,6 +3,7 @@
 mod consult;
 mod dependencies;
 mod look;
+mod namespace;
 mod reconcile;
 mod remedy;
 mod removal;
@@ -19,7 +20,7 @@ use crate::{
     front::{Front, FrontKind},
     memory,
     metrics::PassLabels,
-    report,
+    report, watches,
     wishes::Pause,
 };
 
@@ -143,6 +144,8 @@ async fn must_clear(ctx: &Context, key: &Key, front: &Front) -> bool {
 }
 
 async fn hold(ctx: &Context, front: &Front) -> Result<(), pintle_cluster::ApiError> {
+    // First what looks after the owner, so that it does not go before the owner does.
+    watches::hold(ctx, &front.owner).await?;
     ctx.writer.add_finalizer(&front.owner, front.finalizer()).await.map(drop)
 }
 

@@ -199,7 +199,11 @@ async fn follow_changes(ctx: Arc<Context>) {
             continue;
         }
         let is_known = old.is_some() && new.is_some();
-        match key_of(&ctx, &object) {
+        let key = key_of(&ctx, &object);
+        if matches!(key, Some(Key::Owner(_))) {
+            ctx.bindings.leaving(&object.gvk()).into_iter().for_each(|key| ctx.queue.wake(key));
+        }
+        match key {
             // A change of a known owner wakes it through what it has read.
             Some(Key::Owner(_)) if is_known => {}
             Some(key) => ctx.queue.wake(key),

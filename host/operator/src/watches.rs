@@ -1,6 +1,9 @@
 //! Watches: which vendor's kinds are served, and from which chart.
 
 pub(crate) mod file;
+mod leaving;
+
+pub(crate) use leaving::hold;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -48,12 +51,33 @@ struct Binding {
 /// Owners of one Watch that are worked on, and those that wait for it.
 #[derive(Default)]
 struct Turns {
-    inner: Mutex<(u32, BTreeSet<Key>)>,
+    inner: Mutex<Round>,
+    /// True once the Watch is known to have our finalizer; held by who gives it one.
+    held: tokio::sync::Mutex<bool>,
+}
+
+#[derive(Default)]
+struct Round {
+    running: u32,
+    waiting: BTreeSet<Key>,
+    going: Going,
+}
+
+/// How far a Watch is on its way out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Going {
+    /// It serves every owner.
+    #[default]
+    No,
+    /// It serves those that have releases.
+    Leaving,
+    /// It serves nobody any more.
+    Ended,
 }
 
 /// An owner is being worked on.
 pub(crate) struct Turn {
-    /// Absent where nobody counts.
+    /// Absent for owners that no Watch binds.
     counted: Option<(Arc<Turns>, Arc<Queue<Key>>)>,
 }
 
@@ -61,12 +85,33 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let Some((turns, queue)) = self.counted.take() else { return };
         let next = {
-            let mut inner = turns.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            inner.0 = inner.0.saturating_sub(1);
-            inner.1.pop_first()
+            let mut round = turns.lock();
+            round.running = round.running.saturating_sub(1);
+            round.waiting.pop_first()
         };
         if let Some(key) = next {
             queue.wake(key);
+        }
+    }
+}
+
+// === impl Turns ===
+
+impl Turns {
+    fn lock(&self) -> MutexGuard<'_, Round> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Going ===
+
+impl Going {
+    /// Whether an owner is served at this point: one that is held has a release.
+    fn serves(self, owner: &Object) -> bool {
+        match self {
+            Self::No => true,
+            Self::Leaving => leaving::is_held(owner),
+            Self::Ended => false,
         }
     }
 }
@@ -75,9 +120,9 @@ impl Drop for Turn {
 
 impl Bindings {
     /// The binding of an owner: its kind is watched, and the Watch selects it. Of two that do, the one with the
-    /// first name counts.
+    /// first name counts. A Watch that is being deleted takes no new owner.
     pub(crate) fn of(&self, owner: &Object) -> Option<Arc<WatchSpec>> {
-        self.binding_of(owner).map(|binding| binding.spec)
+        self.binding_of(owner).map(|(_, binding)| binding.spec)
     }
 
     /// True when owners of the kind are watched.
@@ -86,34 +131,33 @@ impl Bindings {
     }
 
     /// A turn of the Watch's own number of them; without one the owner is asked for when another is done. An
-    /// owner that no Watch binds has no limit here.
+    /// owner that no Watch binds has no limit here. A Watch that went meanwhile gives none.
     pub(crate) fn enter(&self, ctx: &Context, owner: &Object, key: &Key) -> Option<Turn> {
-        let Some(binding) = self.binding_of(owner) else { return Some(Turn { counted: None }) };
-        let Some(limit) = binding.spec.max_concurrent_reconciles else {
-            return Some(Turn { counted: None });
-        };
-        let mut inner = binding.turns.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        if inner.0 >= limit.max(1) {
-            inner.1.insert(key.clone());
+        let Some((_, binding)) = self.binding_of(owner) else { return Some(Turn { counted: None }) };
+        let mut round = binding.turns.lock();
+        if !round.going.serves(owner) {
             return None;
         }
-        inner.0 += 1;
-        drop(inner);
+        if binding.spec.max_concurrent_reconciles.is_some_and(|limit| round.running >= limit.max(1)) {
+            round.waiting.insert(key.clone());
+            return None;
+        }
+        round.running += 1;
+        drop(round);
         Some(Turn { counted: Some((binding.turns, Arc::clone(&ctx.queue))) })
     }
 
-    fn binding_of(&self, owner: &Object) -> Option<Binding> {
+    fn binding_of(&self, owner: &Object) -> Option<(String, Binding)> {
         let by_name = self.lock();
-        let is_fit = |binding: &Binding| {
-            kind_of(&binding.spec) == owner.gvk() && selects(binding.spec.selector.as_ref(), owner)
-        };
-        let fitting = by_name.iter().filter(|(_, binding)| is_fit(binding));
-        fitting.min_by_key(|(name, _)| name.as_str()).map(|(_, binding)| binding.clone())
+        let fitting = by_name.iter().filter(|(_, binding)| binding.fits(owner));
+        let first = fitting.min_by_key(|(name, _)| name.as_str());
+        first.map(|(name, binding)| (name.clone(), binding.clone()))
     }
 
     fn bind(&self, name: &str, spec: Arc<WatchSpec>) {
         let mut by_name = self.lock();
-        let known = by_name.get(name);
+        // A Watch that went and came again under its name begins anew.
+        let known = by_name.get(name).filter(|known| known.turns.lock().going == Going::No);
         let turns = known.map(|known| Arc::clone(&known.turns)).unwrap_or_default();
         let told = known.and_then(|known| known.told.clone());
         by_name.insert(name.to_owned(), Binding { spec, turns, told });
@@ -146,6 +190,17 @@ impl Bindings {
     }
 }
 
+// === impl Binding ===
+
+impl Binding {
+    /// True when its Watch serves this owner.
+    fn fits(&self, owner: &Object) -> bool {
+        kind_of(&self.spec) == owner.gvk()
+            && selects(self.spec.selector.as_ref(), owner)
+            && self.turns.lock().going.serves(owner)
+    }
+}
+
 /// Brings a Watch to where its object says: its kind is watched, and each owner of it is looked at.
 pub(crate) async fn reconcile(ctx: &Context, name: &str) -> Option<Duration> {
     let key = Key::Watch(name.to_owned());
@@ -159,30 +214,25 @@ pub(crate) async fn reconcile(ctx: &Context, name: &str) -> Option<Duration> {
         ctx.caches.release(&Holder::Release(format!("owners of {key}")));
         return None;
     };
-    let spec: WatchSpec = match serde_json::from_value(object.at("/spec").cloned().unwrap_or_default()) {
-        Ok(spec) => expand(spec),
-        Err(err) => {
-            return tell(ctx, &object, Err(("InvalidSpec", format!("spec cannot be read: {err}")))).await;
-        }
+    if object.is_terminating() {
+        return leaving::run(ctx, &key, &object).await;
+    }
+    let spec = match usable(&object) {
+        Ok(spec) => spec,
+        Err(trouble) => return tell(ctx, &object, 0, Err(trouble)).await,
     };
-    if !spec.service_account_name.is_empty() {
-        let message = "spec.serviceAccountName is not served by this version; take it away".to_owned();
-        return tell(ctx, &object, Err(("NotServed", message))).await;
-    }
-    if let Some(message) = refuse(&spec) {
-        return tell(ctx, &object, Err(("InvalidSpec", message))).await;
-    }
-    if let Err(message) = one_of_two(&spec) {
-        return tell(ctx, &object, Err(("InvalidSpec", message.to_owned()))).await;
-    }
     let spec = Arc::new(spec);
     let interest = interest_of(&spec);
     ctx.bindings.bind(name, Arc::clone(&spec));
     ctx.caches.hold(&interest, &Holder::Release(format!("owners of {key}")));
     let stage = ctx.caches.settled(&interest).await;
     ctx.bindings.note_told(name, stage.clone());
+    let mut releases = 0;
     let standing = match stage {
-        Some(Stage::Synced) => Ok(wake_owners(ctx, &interest)),
+        Some(Stage::Synced) => {
+            releases = wake_owners(ctx, &interest);
+            Ok(())
+        }
         Some(Stage::Denied(why)) => Err(("Forbidden", why.to_string())),
         Some(Stage::KindUnknown) => Err((
             "KindNotInstalled",
@@ -190,7 +240,24 @@ pub(crate) async fn reconcile(ctx: &Context, name: &str) -> Option<Duration> {
         )),
         Some(Stage::Starting) | None => return Some(Duration::from_secs(1)),
     };
-    tell(ctx, &object, standing).await
+    tell(ctx, &object, releases, standing).await
+}
+
+/// The spec of a Watch, or the reason and message of what cannot be used in it.
+fn usable(watch: &Object) -> Result<WatchSpec, (&'static str, String)> {
+    let spec = watch.at("/spec").cloned().unwrap_or_default();
+    let spec: WatchSpec = match serde_json::from_value(spec) {
+        Ok(spec) => expand(spec),
+        Err(err) => return Err(("InvalidSpec", format!("spec cannot be read: {err}"))),
+    };
+    if !spec.service_account_name.is_empty() {
+        let message = "spec.serviceAccountName is not served by this version; take it away".to_owned();
+        return Err(("NotServed", message));
+    }
+    match refuse(&spec).or_else(|| one_of_two(&spec).err().map(str::to_owned)) {
+        Some(message) => Err(("InvalidSpec", message)),
+        None => Ok(spec),
+    }
 }
 
 /// What cannot be used in a Watch, and the fix.
@@ -383,14 +450,20 @@ fn gaps(ctx: &Context, watch: &Object) -> Option<String> {
     Some(format!("the schema of {kind} has no place for parts of the status: {}", told.join("; ")))
 }
 
-async fn tell(ctx: &Context, object: &Object, standing: Result<u32, (&str, String)>) -> Option<Duration> {
+/// Writes the status of a Watch with so many owners: it watches, or why not.
+async fn tell(
+    ctx: &Context,
+    object: &Object,
+    releases: u32,
+    standing: Result<(), (&str, String)>,
+) -> Option<Duration> {
     let before: WatchStatus = object
         .at("/status")
         .and_then(|status| serde_json::from_value(status.clone()).ok())
         .unwrap_or_default();
     let mut conditions = ConditionSet::new(&before.conditions, object.generation(), Timestamp::now());
     match &standing {
-        Ok(_) => conditions.set("Ready", true, "Watching", ""),
+        Ok(()) => conditions.set("Ready", true, "Watching", ""),
         Err((reason, message)) => conditions.set("Ready", false, reason, message),
     }
     match gaps(ctx, object) {
@@ -399,7 +472,7 @@ async fn tell(ctx: &Context, object: &Object, standing: Result<u32, (&str, Strin
     }
     let status = WatchStatus {
         observed_generation: Some(object.generation()),
-        releases: standing.unwrap_or_default(),
+        releases,
         conditions: conditions.into_conditions(),
     };
     if status != before {

@@ -18,7 +18,7 @@ use std::{
 use pintle_api::{Answer, Blocker, Object, ObjectRef, Verdict, names, status::Phase};
 
 pub(crate) use self::around::view_of;
-use self::view::PoolView;
+use self::{differ::Sent, view::PoolView};
 use crate::{
     Apply, ApplyMode, CRDS, Cause, Delete, Demand, Drift, Input, Memory, Plan, PoolInput, Rendered,
     StateInput, StateView, Step,
@@ -230,7 +230,7 @@ impl<'a> Run<'a> {
                     view.writes += 1;
                     view.kinds.push((reference, false));
                     let (state, pool) = (state.name.clone(), pool.pool.clone());
-                    let (object, whole) = self.sent(&rendered.object, mode);
+                    let Sent { object, whole, repairs } = self.sent(&rendered.object, mode);
                     self.steps.push(Step::Apply(Apply {
                         object,
                         mode,
@@ -239,6 +239,7 @@ impl<'a> Run<'a> {
                         rank,
                         is_inventory: true,
                         whole,
+                        repairs,
                     }));
                 }
             }

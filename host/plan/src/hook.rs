@@ -273,6 +273,7 @@ impl Moment<'_, '_> {
             rank: 0,
             is_inventory: false,
             whole: None,
+            repairs: None,
         }));
         Halt { phase: Phase::Applying, blockers: Vec::new() }
     }

@@ -14,6 +14,7 @@ mod gate;
 mod hold;
 mod hook;
 mod memory;
+mod namespace;
 mod normal;
 mod outcome;
 mod pool;
@@ -38,6 +39,7 @@ pub use gate::{Gate, GateError, Named, Term, parse_gate, parse_plugins, parse_wa
 pub use hold::hold;
 pub use hook::{Hook, HookPhase, HookRun, word};
 pub use memory::{Begun, Demand, Known, Memory, Operation, Pass, SCHEMA, Saved};
+pub use namespace::{Fate, counts as counts_in_namespace, fate_of as fate_of_namespace, is_made_for};
 pub use outcome::{Apply, ApplyMode, Call, CallAnswer, CallKey, Delete, Plan, StateView, Step};
 pub use pool::{MappedPool, Pool, Pools, affinity_suffix, fnv1a};
 pub use ready::{has_rule, judge};

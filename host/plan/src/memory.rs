@@ -351,6 +351,7 @@ mod tests {
             rank: 0,
             is_inventory,
             whole: None,
+            repairs: None,
         })
     }
 

@@ -54,6 +54,8 @@ pub struct Apply {
     pub is_inventory: bool,
     /// The object as it was rendered, where fields that others may keep were left out of it.
     pub whole: Option<Object>,
+    /// What somebody did to it since it was applied, where this puts that right.
+    pub repairs: Option<String>,
 }
 
 /// How an object is applied.

@@ -6,6 +6,8 @@ mod drift;
 mod ended;
 #[path = "vendor/helm.rs"]
 mod helm;
+#[path = "vendor/leaving.rs"]
+mod leaving;
 #[path = "vendor/life.rs"]
 mod life;
 #[path = "vendor/owner.rs"]
@@ -14,6 +16,8 @@ mod owner;
 mod remedy;
 #[path = "vendor/scaffold.rs"]
 mod scaffold;
+#[path = "vendor/space.rs"]
+mod space;
 
 use std::time::Duration;
 

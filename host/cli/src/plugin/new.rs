@@ -39,7 +39,7 @@ pub(super) struct Args {
 
 /// What a plugin is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Lang {
+pub(crate) enum Lang {
     /// Small and fast components, with an SDK.
     Rust,
     /// Smaller still; needs python3, with which its compiler comes.
@@ -68,7 +68,7 @@ impl Lang {
 
 /// What a plugin does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Interface {
+pub(crate) enum Interface {
     /// Says whether an object is ready.
     Readiness,
     /// Makes chart values, and pools of nodes.
@@ -83,19 +83,11 @@ pub(super) enum Interface {
 
 pub(super) fn run(args: &Args, output: Output) -> anyhow::Result<()> {
     let Args { lang, name, interface, dir, sdk } = args;
-    check_name(name)?;
     let folder = dir.clone().unwrap_or_else(|| PathBuf::from(name));
     if folder.exists() {
         bail!("{} is there already; name another folder with --dir", folder.display())
     }
-    let files = match lang.templates() {
-        None => files(name, *interface, &dependency(sdk.as_deref())?)?,
-        Some(_) if *interface != Interface::Readiness => bail!(
-            "`new` writes projects in {} for readiness only; another interface is another `include` in wit/world.wit",
-            lang.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-        ),
-        Some(templates) => templates::of(templates, name),
-    };
+    let files = files_of(*lang, *interface, name, sdk.as_deref())?;
     for (path, text) in &files {
         write(&folder.join(path), text.as_bytes())?;
     }
@@ -108,6 +100,32 @@ pub(super) fn run(args: &Args, output: Output) -> anyhow::Result<()> {
     };
     let text = format!("{shown}: {}\nnext: pintle plugin build {shown}\n{then}", paths.join(", "));
     print(output, &text, &json!({"folder": folder, "files": paths}))
+}
+
+/// The files of a new project, by their paths below its folder.
+pub(crate) fn project(
+    lang: Lang,
+    interface: Interface,
+    name: &str,
+) -> anyhow::Result<Vec<(&'static str, String)>> {
+    files_of(lang, interface, name, None)
+}
+
+fn files_of(
+    lang: Lang,
+    interface: Interface,
+    name: &str,
+    sdk: Option<&Path>,
+) -> anyhow::Result<Vec<(&'static str, String)>> {
+    check_name(name)?;
+    match lang.templates() {
+        None => files(name, interface, &dependency(sdk)?),
+        Some(_) if interface != Interface::Readiness => bail!(
+            "`new` writes projects in {} for readiness only; another interface is another `include` in wit/world.wit",
+            lang.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+        ),
+        Some(templates) => Ok(templates::of(templates, name)),
+    }
 }
 
 fn files(name: &str, interface: Interface, sdk: &str) -> anyhow::Result<Vec<(&'static str, String)>> {

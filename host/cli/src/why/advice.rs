@@ -104,6 +104,9 @@ fn of_cluster(reason: &str) -> Option<(&'static str, &'static str)> {
         "OldPods" => ("the end of the old pods", "whoever may delete pods"),
         "QuotaExceeded" => ("the next try, within 5 minutes", "the administrator of the namespace"),
         "NamespaceMissing" => ("the namespace", "whoever may make namespaces, or `createNamespace: true`"),
+        "NamespaceNotEmpty" => {
+            ("the end of those objects", "whoever owns them, or `pintle.dev/force-delete` on the owner")
+        }
         "NoMatchingNodes" | "Unschedulable" => ("a change of the nodes", "the administrator of the nodes"),
         "ServerBusy" | "ServerUnavailable" | "WebhookFailed" => {
             ("the next try, within 5 minutes", "the administrator of the cluster")

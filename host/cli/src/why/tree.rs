@@ -32,6 +32,9 @@ pub(crate) struct Report {
     /// Since when it is being deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     deleted: Option<Timestamp>,
+    /// The Watch that binds its kind, where that is being deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leaving: Option<String>,
     /// What its deletion waits for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     finalizers: Vec<String>,
@@ -40,6 +43,12 @@ pub(crate) struct Report {
 // === impl Report ===
 
 impl Report {
+    /// The same, of an owner whose Watch is being deleted.
+    pub(crate) fn bound_by_leaving(mut self, watch: Option<String>) -> Self {
+        self.leaving = watch;
+        self
+    }
+
     /// Reads the status of an owner; `is_bound` tells whether a Watch binds its kind.
     ///
     /// # Errors
@@ -83,6 +92,7 @@ impl Report {
             bound: is_bound,
             part_of: annotation.and_then(Value::as_str).map(str::to_owned),
             deleted,
+            leaving: None,
             finalizers: finalizers
                 .into_iter()
                 .flatten()
@@ -109,6 +119,13 @@ pub(crate) fn draw(report: &Report, now: Timestamp) -> String {
             "  its status is of an older generation; the operator has not seen the last change yet"
         );
     }
+    if let Some(watch) = &report.leaving {
+        let _ = writeln!(
+            out,
+            "  Watch {watch}, which binds its kind, is being deleted: it serves what has a release, and begins none; ask `pintle why watch/{watch}`"
+        );
+    }
+    draw_plain(&mut out, report, now);
     for condition in report.conditions.iter().filter(|condition| condition.kind != "Ready") {
         let _ = writeln!(
             out,
@@ -123,6 +140,16 @@ pub(crate) fn draw(report: &Report, now: Timestamp) -> String {
         draw_state(&mut out, state, at + 1 == report.states.len(), now);
     }
     out
+}
+
+/// Kinds that have no states say all they have to say in Ready.
+fn draw_plain(out: &mut String, report: &Report, now: Timestamp) {
+    let [condition] = report.conditions.as_slice() else { return };
+    if condition.kind == "Ready" && !report.ready && report.states.is_empty() && !condition.message.is_empty()
+    {
+        let since = span(condition.last_transition_time, now);
+        let _ = writeln!(out, "  {} for {since}: {}", condition.reason, condition.message);
+    }
 }
 
 fn headline(report: &Report) -> String {
@@ -268,6 +295,26 @@ SpecialResource simple-kmod is not ready
         let owner = json!({"kind": "SpecialResource", "metadata": {"name": "a", "generation": 1}});
         let tree = draw(&Report::from_owner(&owner, true).unwrap(), Timestamp::UNIX_EPOCH);
         assert!(tree.contains("no status yet"), "{tree}");
+    }
+
+    #[test]
+    fn a_watch_that_is_being_deleted_says_who_holds_it_and_so_do_its_owners() {
+        let message = "1 memcached still has a release: shop/a; delete it";
+        let watch = json!({"kind": "Watch", "metadata": {"name": "memcached", "generation": 2,
+            "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [names::WATCH_FINALIZER]},
+            "status": {"observedGeneration": 2, "releases": 1, "conditions": [{"type": "Ready", "status": "False",
+                "reason": "Deleting", "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+        let now = "2026-01-01T00:01:00Z".parse().unwrap();
+        let tree = draw(&Report::from_owner(&watch, true).unwrap(), now);
+        let expected = format!(
+            "Watch memcached is not ready\n  is being deleted for 60 s; it goes when these are done: pintle.dev/watch\n  \
+             Deleting for 60 s: {message}\n"
+        );
+        assert_eq!(tree, expected);
+        let owner = json!({"kind": "Memcached", "metadata": {"name": "a", "namespace": "shop"}});
+        let report = Report::from_owner(&owner, true).unwrap().bound_by_leaving(Some("memcached".to_owned()));
+        let tree = draw(&report, now);
+        assert!(tree.contains("Watch memcached, which binds its kind, is being deleted"), "{tree}");
     }
 
     #[test]

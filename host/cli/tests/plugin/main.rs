@@ -13,5 +13,6 @@ mod pintle;
 mod project;
 mod recordings;
 mod registry;
+mod scaffold;
 mod sizes;
 mod words;

@@ -7,7 +7,7 @@ use pintle_plan::{Hook, Input, Memory, Plan, Pools, decide_removal, remedy};
 use pintle_plugin::Operation;
 use serde_json::Value;
 
-use super::{PAUSE, PLANS, dependencies, pause, remember};
+use super::{PAUSE, PLANS, dependencies, namespace, pause, remember};
 use crate::{
     apply::{self, Progress},
     context::{Context, Key},
@@ -162,6 +162,13 @@ fn think(front: &Front, hooks: &[Hook], progress: &Progress, facts: &dyn Facts, 
 /// Nothing is left: the records of the release go, then the finalizers. An owner that stays, since it
 /// only asked for the removal, is told; without a memory it begins anew when it is managed again.
 pub(super) async fn finish(ctx: &Context, key: &Key, front: &Front, plan: &Plan) -> Option<Duration> {
+    let space = match front.owner.is_terminating() {
+        true => namespace::look(ctx, key, front, plan).await,
+        false => namespace::End::None,
+    };
+    if let namespace::End::Later(again) = space {
+        return again;
+    }
     if let Err(err) = record::forget(ctx, key, front).await {
         tracing::warn!(owner = %front.release.owner, label = err.label(), "could not delete the records of the release");
         return Some(pause(ctx.ledger.count_try(key, true)));
@@ -171,6 +178,9 @@ pub(super) async fn finish(ctx: &Context, key: &Key, front: &Front, plan: &Plan)
         let said = &Said::default();
         let outcome = Outcome { plan, chart: None, revision: 0, tries: 0, is_removal: true, said };
         return report::run(ctx, key, front, &outcome).await;
+    }
+    if !namespace::end(ctx, front, space).await {
+        return Some(pause(ctx.ledger.count_try(key, true)));
     }
     let mut live = Arc::clone(&front.owner);
     let all = [front.finalizer(), names::SRO_FINALIZER_OLD].into_iter().chain(names::HYBRID_FINALIZERS);

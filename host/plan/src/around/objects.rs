@@ -72,6 +72,7 @@ impl Visitor<'_, '_> {
                     rank: 0,
                     is_inventory: false,
                     whole: None,
+                    repairs: None,
                 }));
             }
         }

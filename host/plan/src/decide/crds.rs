@@ -67,6 +67,7 @@ impl Run<'_> {
             rank: 0,
             is_inventory: false,
             whole: None,
+            repairs: None,
         }));
     }
 }

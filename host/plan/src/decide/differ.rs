@@ -12,6 +12,15 @@ use crate::{
     rendered_mark,
 };
 
+/// An object as it is sent.
+pub(super) struct Sent {
+    pub(super) object: Object,
+    /// As it was rendered, where that is more.
+    pub(super) whole: Option<Object>,
+    /// What somebody did to it, where it was applied before as it is.
+    pub(super) repairs: Option<String>,
+}
+
 impl Run<'_> {
     /// An object that differs is left, and looked at again when its next repair may be made.
     pub(super) fn leave(&mut self, drift: Drift, again: Option<Duration>) {
@@ -23,32 +32,42 @@ impl Run<'_> {
         }
     }
 
-    /// The object as it is sent, and as it was rendered where that is more. A repair is counted against the
-    /// manager that made it necessary.
-    pub(super) fn sent(&mut self, rendered: &Object, mode: ApplyMode) -> (Object, Option<Object>) {
+    /// The object as it is sent. A repair is counted against the manager that made it necessary.
+    pub(super) fn sent(&mut self, rendered: &Object, mode: ApplyMode) -> Sent {
+        let as_rendered = |repairs| Sent { object: rendered.clone(), whole: None, repairs };
         let live = match mode {
             ApplyMode::Repair => self.live(rendered),
+            ApplyMode::Create if self.was_applied(rendered) => {
+                return as_rendered(Some("it was deleted".to_owned()));
+            }
             ApplyMode::Create | ApplyMode::Adopt => None,
         };
-        let Some(live) = live else { return (rendered.clone(), None) };
-        self.count_repair(rendered, &live);
+        let Some(live) = live else { return as_rendered(None) };
+        let manager = self.count_repair(rendered, &live);
+        let repairs = manager.map(|manager| format!("{manager} changed fields of it"));
         match without_ignored(&live, rendered, &self.input.release.policy.ignore) {
-            Some(sent) => (sent, Some(rendered.clone())),
-            None => (rendered.clone(), None),
+            Some(sent) => Sent { object: sent, whole: Some(rendered.clone()), repairs },
+            None => as_rendered(repairs),
         }
     }
 
-    fn count_repair(&mut self, rendered: &Object, live: &Object) {
+    /// True for an object that was applied as it is now; what the chart changed is no repair.
+    fn was_applied(&self, rendered: &Object) -> bool {
+        let known = self.memory.known(&rendered.reference());
+        known.is_some_and(|known| known.rendered == rendered_mark(rendered))
+    }
+
+    /// The manager that is repaired against, where it is a repair.
+    fn count_repair(&mut self, rendered: &Object, live: &Object) -> Option<String> {
         let (reference, now) = (rendered.reference(), self.input.now);
-        let known = self.memory.known(&reference);
-        // What the chart changed is no repair.
-        if known.is_none_or(|known| known.rendered != rendered_mark(rendered)) {
-            return;
+        if !self.was_applied(rendered) {
+            return None;
         }
         let manager = taker(live, rendered, &self.input.release.policy.ignore);
         let key = key_of(&reference);
-        let contest = Contest::after_repair(self.memory.contests.get(&key), manager, now);
+        let contest = Contest::after_repair(self.memory.contests.get(&key), manager.clone(), now);
         self.memory.contests.insert(key, contest);
+        Some(manager)
     }
 
     /// Contests that calmed down are forgotten; those that are on are told.

@@ -34,6 +34,8 @@ struct World {
     refused: BTreeMap<String, crate::Refusal>,
     now: Timestamp,
     writes: Vec<String>,
+    /// What repairs put right.
+    repaired: Vec<String>,
     /// Somebody takes a field of the next object that is applied, before anybody looks.
     edited_at_once: bool,
     /// A kind that the cluster does not serve.
@@ -139,6 +141,8 @@ impl World {
                     live.set("status", status.clone());
                 }
                 self.writes.push(format!("{:?} {}", apply.mode, live.reference()));
+                let repaired = apply.repairs.map(|how| format!("{}: {how}", live.reference()));
+                self.repaired.extend(repaired);
                 if !apply.is_inventory {
                     let key = (live.reference(), String::new());
                     self.answers.applied.insert(key, crate::Marks::of_object(&live, &apply.object, &[]));
@@ -314,6 +318,16 @@ fn nothing_is_written_when_nothing_differs_and_only_what_differs_is_repaired() {
     world.objects.get_mut(&stream).unwrap().map_mut(&["metadata"]).insert("managedFields".into(), json!([]));
     world.settle(&states);
     assert_eq!(world.writes[before..], ["Repair ImageStream ns/image"]);
+    world.objects.remove(&stream);
+    world.settle(&states);
+    assert_eq!(
+        world.repaired,
+        [
+            "ImageStream ns/image: somebody who leaves no mark changed fields of it",
+            "ImageStream ns/image: it was deleted"
+        ],
+        "what was applied first, and what the chart changes, is no repair"
+    );
 }
 
 #[test]

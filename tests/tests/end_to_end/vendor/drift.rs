@@ -35,6 +35,8 @@ async fn a_difference_is_repaired_told_or_left_as_the_mode_says() {
     vendor.ready("one").await;
     edit(&vendor.stage, "kubectl", json!({"data": {"text": "theirs"}})).await;
     vendor.shows("one-shown", "ours").await;
+    let repaired = "put right: ConfigMap drift-modes/one-shown (kubectl changed fields of it)";
+    assert_eq!(vendor.told("Repaired").await, repaired);
 
     vendor.watch_anew(&json!({"driftDetection": {"mode": "warn"}})).await;
     edit(&vendor.stage, "kubectl", json!({"data": {"text": "theirs"}})).await;
@@ -180,6 +182,9 @@ async fn a_manager_that_changes_back_what_is_repaired_is_named_and_fought_less_a
     let repairs = writes.iter().filter(|write| write.resource == "configmaps").count();
     // Three at once, then after 1 and 2 more seconds.
     assert!((4..=6).contains(&repairs), "{repairs} repairs: {}", pintle_tests::requests::told(&writes));
+    let events = vendor.stage.list("Event").await.unwrap();
+    let told = events.iter().filter(|event| event["reason"] == "Repaired");
+    assert_eq!(told.count(), 1, "a war is told once");
     vendor.shows("one-shown", "ours").await;
     vendor.end().await;
 }
