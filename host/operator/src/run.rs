@@ -27,6 +27,9 @@ use crate::{
     watches::{self, Bindings},
 };
 
+/// A Watch counts its owners again this long after the first of those that came or went.
+const COUNT_PAUSE: Duration = Duration::from_secs(2);
+
 /// Why the operator ended without being asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -199,16 +202,21 @@ async fn follow_changes(ctx: Arc<Context>) {
             continue;
         }
         let is_known = old.is_some() && new.is_some();
-        let key = key_of(&ctx, &object);
-        if matches!(key, Some(Key::Owner(_))) {
-            ctx.bindings.leaving(&object.gvk()).into_iter().for_each(|key| ctx.queue.wake(key));
-        }
-        match key {
-            // A change of a known owner wakes it through what it has read.
-            Some(Key::Owner(_)) if is_known => {}
+        match key_of(&ctx, &object) {
+            Some(key @ Key::Owner(_)) => owner_changed(&ctx, key, &object.gvk(), is_known),
             Some(key) => ctx.queue.wake(key),
             None => {}
         }
+    }
+}
+
+fn owner_changed(ctx: &Context, owner: Key, kind: &Gvk, is_known: bool) {
+    ctx.bindings.leaving(kind).into_iter().for_each(|key| ctx.queue.wake(key));
+    // A change of a known owner wakes it through what it has read.
+    if !is_known {
+        ctx.queue.wake(owner);
+        // Its Watch says how many there are, once for all that come and go together.
+        ctx.bindings.of_kind(kind).into_iter().for_each(|key| ctx.queue.wake_after(key, COUNT_PAUSE));
     }
 }
 

@@ -154,19 +154,32 @@ impl Bindings {
         first.map(|(name, binding)| (name.clone(), binding.clone()))
     }
 
-    fn bind(&self, name: &str, spec: Arc<WatchSpec>) {
+    /// Binds what a Watch says; true when that is news to its owners.
+    fn bind(&self, name: &str, spec: Arc<WatchSpec>) -> bool {
         let mut by_name = self.lock();
         // A Watch that went and came again under its name begins anew.
         let known = by_name.get(name).filter(|known| known.turns.lock().going == Going::No);
+        let is_new = known.is_none_or(|known| known.spec != spec);
         let turns = known.map(|known| Arc::clone(&known.turns)).unwrap_or_default();
         let told = known.and_then(|known| known.told.clone());
         by_name.insert(name.to_owned(), Binding { spec, turns, told });
+        is_new
     }
 
-    fn note_told(&self, name: &str, stage: Option<Stage>) {
-        if let Some(binding) = self.lock().get_mut(name) {
-            binding.told = stage;
-        }
+    /// Notes how the kind of a Watch stands; true when it stood otherwise.
+    fn note_told(&self, name: &str, stage: Option<Stage>) -> bool {
+        let mut by_name = self.lock();
+        let Some(binding) = by_name.get_mut(name) else { return false };
+        let differs = binding.told != stage;
+        binding.told = stage;
+        differs
+    }
+
+    /// The Watches of a kind.
+    pub(crate) fn of_kind(&self, gvk: &Gvk) -> Vec<Key> {
+        let by_name = self.lock();
+        let of_kind = by_name.iter().filter(|(_, binding)| kind_of(&binding.spec) == *gvk);
+        of_kind.map(|(name, _)| Key::Watch(name.clone())).collect()
     }
 
     /// Watches whose kind stands otherwise than they say: it came or went.
@@ -223,14 +236,18 @@ pub(crate) async fn reconcile(ctx: &Context, name: &str) -> Option<Duration> {
     };
     let spec = Arc::new(spec);
     let interest = interest_of(&spec);
-    ctx.bindings.bind(name, Arc::clone(&spec));
+    let is_new = ctx.bindings.bind(name, Arc::clone(&spec));
     ctx.caches.hold(&interest, &Holder::Release(format!("owners of {key}")));
     let stage = ctx.caches.settled(&interest).await;
-    ctx.bindings.note_told(name, stage.clone());
+    let stood_otherwise = ctx.bindings.note_told(name, stage.clone());
     let mut releases = 0;
     let standing = match stage {
         Some(Stage::Synced) => {
-            releases = wake_owners(ctx, &interest);
+            let owners = ctx.caches.objects(&interest).found().unwrap_or_default();
+            releases = u32::try_from(owners.len()).unwrap_or(u32::MAX);
+            if is_new || stood_otherwise {
+                wake_owners(ctx, &interest);
+            }
             Ok(())
         }
         Some(Stage::Denied(why)) => Err(("Forbidden", why.to_string())),
@@ -432,13 +449,10 @@ fn selector_text(selector: &LabelSelector) -> String {
     labels.chain(expressions).collect::<Vec<_>>().join(",")
 }
 
-/// Asks for every owner; gives their number.
-fn wake_owners(ctx: &Context, interest: &Interest) -> u32 {
+/// Asks for every owner.
+fn wake_owners(ctx: &Context, interest: &Interest) {
     let owners = ctx.caches.objects(interest).found().unwrap_or_default();
-    for owner in &owners {
-        ctx.queue.wake(Key::Owner(owner.reference()));
-    }
-    u32::try_from(owners.len()).unwrap_or(u32::MAX)
+    owners.iter().for_each(|owner| ctx.queue.wake(Key::Owner(owner.reference())));
 }
 
 fn gaps(ctx: &Context, watch: &Object) -> Option<String> {
