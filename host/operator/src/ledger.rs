@@ -18,7 +18,7 @@ use crate::{
     context::Key,
     metrics::KindLabels,
     plugins::question::{Answered, NoAnswer, Question, Reply},
-    render::{Objects, Raw},
+    render::{Raw, kept::Rendition},
 };
 
 /// What this process remembers between passes.
@@ -67,7 +67,7 @@ pub(crate) struct Entry {
     /// When the first object of the release was written by this process.
     pub(crate) first_write_at: Option<Instant>,
     /// What was last rendered, and from what.
-    pub(crate) rendered: Option<(String, Arc<Objects>)>,
+    pub(crate) rendered: Option<Rendition>,
     /// The same before post-renderers changed it, where there are any.
     pub(crate) raw: Option<(String, Raw)>,
     /// Series of metrics that go with the owner.

@@ -1,5 +1,6 @@
 //! Render: chart, values and pools become the objects of every state.
 
+pub(crate) mod kept;
 pub(crate) mod patience;
 
 use std::collections::BTreeSet;
@@ -16,6 +17,7 @@ use pintle_plan::{
     dress, fnv1a,
 };
 use pintle_template::{Cancel, ErrorKind, Run};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     charts::Loaded,
@@ -46,7 +48,8 @@ pub(crate) struct Rendering<'a> {
 }
 
 /// What a chart becomes.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(Debug))]
 pub(crate) struct Objects {
     /// Its states in order.
     pub(crate) states: Vec<StateInput>,

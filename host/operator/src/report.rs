@@ -110,7 +110,7 @@ pub(crate) async fn paused(ctx: &Context, key: &Key, front: &Front) {
 /// What is told of a release besides its states.
 fn extra(ctx: &Context, key: &Key, front: &Front) -> Extra {
     let (is_split, outside, notes) = ctx.ledger.with(key, |entry| {
-        let notes = entry.rendered.as_ref().map(|(_, objects)| objects.notes.clone());
+        let notes = entry.rendered.as_ref().map(|rendition| rendition.notes().to_owned());
         (entry.is_split, entry.outside.clone(), notes)
     });
     let mut remarks = Vec::new();

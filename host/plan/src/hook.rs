@@ -17,7 +17,7 @@ use crate::{
 const RUN: &str = "pintle.dev/hook-run";
 
 /// A hook of the chart.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hook {
     /// The object, dressed, and where it comes from.
     pub rendered: Rendered,

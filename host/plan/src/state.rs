@@ -8,6 +8,8 @@ use pintle_api::{
     watch::{Adopt, DriftIgnore, Remediation},
 };
 
+use serde::{Deserialize, Serialize};
+
 use crate::{AskKey, CallAnswer, CallKey, Flavor, Hook, Memory, Pools, Reference, Refusal, Told};
 
 /// One chart, one set of values, one target namespace, one owner.
@@ -69,7 +71,7 @@ pub struct SkipsHooks {
 }
 
 /// An object as it shall be, and where it comes from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rendered {
     /// The object, dressed.
     pub object: Object,
@@ -78,7 +80,7 @@ pub struct Rendered {
 }
 
 /// Why a state could not be rendered. Nothing of the state is touched then.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RenderFault {
     /// CamelCase word for machines.
     pub reason: String,
@@ -87,7 +89,7 @@ pub struct RenderFault {
 }
 
 /// One rendering of a state.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PoolInput {
     /// Key of the pool; empty for all nodes.
     pub pool: String,
@@ -98,7 +100,7 @@ pub struct PoolInput {
 }
 
 /// One ordered state.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StateInput {
     /// `0000-buildconfig`, `rest` for what has no state.
     pub name: String,

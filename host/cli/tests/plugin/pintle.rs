@@ -75,16 +75,24 @@ pub(crate) fn guest_named(name: &str) -> &'static str {
 }
 
 /// The plugins of this project.
-pub(crate) const PLUGINS: [&str; 10] = [
+pub(crate) const PLUGINS: [&str; 18] = [
+    "accelerator-values",
     "build-on-pull-failure",
     "cluster-proxy",
     "daemonset-rollout",
+    "deploy-labels",
     "device-plugin-registered",
     "driver-loaded",
     "kmm-module-loaded",
+    "memcached-backup",
     "node-pools",
+    "node-recovery",
+    "node-validator",
     "ordered-teardown",
     "os-image-tag",
+    "peer-ready",
+    "ptemplate",
+    "upgrade-veto",
     "wait-for",
 ];
 /// The SDK's examples.

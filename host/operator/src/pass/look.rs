@@ -15,7 +15,7 @@ use crate::{
     front::{Front, FrontKind},
     map::Mapping,
     plugins::{Named, question::NoAnswer},
-    render::{self, Objects, Raw, Rendering, patience},
+    render::{self, Objects, Raw, Rendering, kept::Rendition, patience},
     report,
 };
 
@@ -94,9 +94,7 @@ impl Settling<'_> {
     }
 
     async fn rendered(&self, ground: &Ground, mark: String, reads: &mut Record) -> Arc<Objects> {
-        if let Some((known, objects)) = self.ctx.ledger.with(self.key, |entry| entry.rendered.clone())
-            && known == mark
-        {
+        if let Some(objects) = self.kept(&mark) {
             return objects;
         }
         let render = |facts: &dyn Facts| {
@@ -131,9 +129,7 @@ impl Settling<'_> {
     ) -> Result<Arc<Objects>, NoAnswer> {
         let (raw, changes) = self.post_render(renderers, raw, now).await?;
         let mark = format!("{mark}|{changes}");
-        if let Some((known, objects)) = self.ctx.ledger.with(self.key, |entry| entry.rendered.clone())
-            && known == mark
-        {
+        if let Some(objects) = self.kept(&mark) {
             return Ok(objects);
         }
         let objects =
@@ -143,9 +139,13 @@ impl Settling<'_> {
 
     fn keep(&self, mark: String, objects: Objects) -> Arc<Objects> {
         let objects = Arc::new(objects);
-        let kept = objects.is_whole().then(|| (mark, Arc::clone(&objects)));
+        let kept = objects.is_whole().then(|| Rendition::new(mark, &objects));
         self.ctx.ledger.with(self.key, |entry| entry.rendered = kept);
         objects
+    }
+
+    fn kept(&self, mark: &str) -> Option<Arc<Objects>> {
+        self.ctx.ledger.with(self.key, |entry| entry.rendered.as_ref()?.of(mark))
     }
 
     fn with_rendering<T>(

@@ -20,7 +20,7 @@ use crate::{
     memory,
     plugins::{Caller, LOADING},
     record::{self, Revision, outside},
-    render::Objects,
+    render::{Objects, kept::Rendition},
     report,
     report::Outcome,
     values_from,
@@ -291,6 +291,9 @@ impl Settling<'_> {
         let has_refusals = !self.progress.answers.refusals.is_empty();
         let failed = has_refusals || matches!(plan.verdict, Verdict::Transient(_));
         let tries = self.ctx.ledger.count_try(self.key, failed);
+        if plan.verdict.is_ready() {
+            self.ctx.ledger.with(self.key, |entry| entry.rendered.as_mut().map(Rendition::rest));
+        }
         let outcome = Outcome {
             plan,
             chart: Some(&self.chart.chart),
