@@ -4,6 +4,8 @@
 mod cache;
 mod child;
 mod hasher;
+#[cfg(target_os = "linux")]
+mod nameless;
 mod trusted;
 
 use std::{sync::Arc, thread};
@@ -144,7 +146,7 @@ fn look(engine: &Engine, bytes: &[u8], name: impl Fn(&Hash) -> Hash) -> Looked {
         Found::Missing => return Looked::Absent(digest, Origin::Compiled),
         Found::Changed => return Looked::Absent(digest, Origin::CompiledAgain),
         Found::Code(code) => {
-            let loaded = code.load(engine.wasm());
+            let loaded = code.load(engine.wasm(), Some(cache.folder()));
             cache.give_back(code);
             loaded
         }
@@ -171,7 +173,8 @@ fn compile(engine: &Engine, digest: Hash, bytes: &[u8]) -> Result<Arc<Code>, Com
     if let Some(cache) = engine.cache() {
         cache.write(&digest, &code);
     }
-    let component = code.load(engine.wasm()).map_err(CompileError::Invalid)?;
+    let folder = engine.cache().map(Cache::folder);
+    let component = code.load(engine.wasm(), folder).map_err(CompileError::Invalid)?;
     Ok(engine.share(Code { digest, component }))
 }
 

@@ -140,6 +140,11 @@ impl Cache {
         Self { folder, key, compatibility, most_bytes: limits::CACHE, buffer }
     }
 
+    /// The folder that entries are in.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The code of a component, if it is there as it was written.
     pub(super) fn read(&self, component: &Hash) -> Found {
         let buffer = std::mem::take(&mut *self.buffer());
