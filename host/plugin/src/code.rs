@@ -100,8 +100,9 @@ pub(crate) async fn load(
 ) -> Result<Loaded, CompileError> {
     check_header(&bytes)?;
     let looked = {
-        let (engine, bytes) = (engine.clone(), Arc::clone(&bytes));
-        on_a_thread("plugin-load", move || look(&engine, &bytes, name)).await?
+        let (theirs, bytes) = (engine.clone(), Arc::clone(&bytes));
+        let looked = engine.lanes().compute(move || look(&theirs, &bytes, name)).await;
+        looked.map_err(|_| CompileError::Stopped)?
     };
     let (digest, origin) = match looked {
         Looked::Found(loaded) => return Ok(loaded),
@@ -147,7 +148,7 @@ fn look(engine: &Engine, bytes: &[u8], name: impl Fn(&Hash) -> Hash) -> Looked {
         Found::Changed => return Looked::Absent(digest, Origin::CompiledAgain),
         Found::Code(code) => {
             let loaded = code.load(engine.wasm(), Some(cache.folder()));
-            cache.give_back(code);
+            Cache::give_back(code);
             loaded
         }
     };

@@ -25,6 +25,10 @@ use tokio::{
 
 use crate::limits::FAST_TICKS;
 
+/// Threads for [`Lanes::compute`] at the most, and how long one is kept without work: a start has many plugins at once.
+const LOADERS: usize = 4;
+const LOADER_LINGERS: Duration = Duration::from_millis(500);
+
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The threads that run guests.
@@ -56,12 +60,13 @@ impl Lanes {
     /// # Errors
     /// When there are no threads to be had.
     pub(crate) fn new(workers: usize) -> io::Result<Self> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let lane = |name: &str, workers: usize| {
             let mut builder = Builder::new_multi_thread();
-            builder.worker_threads(workers).thread_name(name).max_blocking_threads(1);
+            builder.worker_threads(workers).thread_name(name);
+            builder.max_blocking_threads(cores.min(LOADERS)).thread_keep_alive(LOADER_LINGERS);
             builder.event_interval(1).global_queue_interval(1).enable_time().build()
         };
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
             fast: Some(lane("plugin", workers)?),
             slow: Some(lane("plugin-slow", 1)?),
@@ -85,6 +90,14 @@ impl Lanes {
             drop(place);
         }
         joined(fast.spawn(begin(call, slow.handle().clone()))).await?
+    }
+
+    /// Runs what computes without a pause and is no guest, on threads for nothing else.
+    pub(crate) async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Lost> {
+        joined(self.fast.as_ref().ok_or(Lost)?.spawn_blocking(work)).await
     }
 
     /// Limits the time of a call, wherever it will run: the clock is that of the lanes.
