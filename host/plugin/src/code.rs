@@ -122,7 +122,7 @@ pub(crate) async fn load(
         Compiler::Child { .. } => limits::COMPILE_TIME,
     };
     let limited = async move { tokio::time::timeout(limit + limits::COMPILE_GRACE, compiling).await };
-    let compiled = engine.lanes().run(limited, false).await.map_err(|_| CompileError::Stopped)?;
+    let compiled = engine.lanes().run(Box::pin(limited), false).await.map_err(|_| CompileError::Stopped)?;
     drop(turn);
     let code = compiled.map_err(|_| CompileError::TimedOut)???;
     Ok(Loaded { code, origin, said: None })

@@ -14,7 +14,7 @@ use std::{
     pin::Pin,
     sync::atomic::{AtomicUsize, Ordering},
     task::Poll,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -29,7 +29,8 @@ use crate::limits::FAST_TICKS;
 const LOADERS: usize = 4;
 const LOADER_LINGERS: Duration = Duration::from_millis(500);
 
-type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+/// A call that has not ended.
+pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The threads that run guests.
 pub(crate) struct Lanes {
@@ -75,14 +76,9 @@ impl Lanes {
     }
 
     /// Runs a call to its end; one that will be quick begins on this thread, where there is a place for it. Dropping
-    /// the returned future ends the call.
-    pub(crate) async fn run<T: Send + 'static>(
-        &self,
-        call: impl Future<Output = T> + Send + 'static,
-        is_quick: bool,
-    ) -> Result<T, Lost> {
+    /// the returned future ends the call. A call comes in its box: it has kilobytes, which are moved once then.
+    pub(crate) async fn run<T: Send + 'static>(&self, mut call: Boxed<T>, is_quick: bool) -> Result<T, Lost> {
         let (Some(fast), Some(slow)) = (&self.fast, &self.slow) else { return Err(Lost) };
-        let mut call: Boxed<T> = Box::pin(call);
         if let Some(place) = is_quick.then(|| self.place()).flatten() {
             if let Some(done) = until_interrupted(&mut call).await? {
                 return Ok(done);
@@ -104,9 +100,9 @@ impl Lanes {
     ///
     /// # Errors
     /// When the threads are gone.
-    pub(crate) fn limited<F: Future>(&self, limit: Duration, call: F) -> Result<Timeout<F>, Lost> {
+    pub(crate) fn limited<F: Future>(&self, end: Instant, call: F) -> Result<Timeout<F>, Lost> {
         let _within = self.fast.as_ref().ok_or(Lost)?.enter();
-        Ok(tokio::time::timeout(limit, call))
+        Ok(tokio::time::timeout_at(end.into(), call))
     }
 
     fn place(&self) -> Option<Place<'_>> {
