@@ -64,14 +64,19 @@ impl TrustedCode {
         let component = unsafe { Component::deserialize_file(engine, file.path()) }?;
         let image = component.image_range();
         let size = image.end.addr() - image.start.addr();
-        #[expect(unsafe_code, reason = "the memory is that of a file which nobody writes to: see above")]
-        // SAFETY: the memory belongs to the component, is mapped from the file, and is read-only since it was loaded.
-        // Nobody has written to it before: it has nothing that depends on where it lies. So its pages come back from the
-        // file as they are now, when they are used.
-        let rests = unsafe {
-            rustix::mm::madvise(image.start.cast_mut().cast(), size, rustix::mm::Advice::LinuxDontNeed)
-        };
-        rests?;
+        #[expect(unsafe_code, reason = "the component is there for as long as its memory is looked at")]
+        // SAFETY: this is the memory of the component above, mapped and read-only.
+        let now = unsafe { std::slice::from_raw_parts(image.start, size) };
+        // Code that was fitted to where it lies would be read in again as it was before.
+        if now == self.bytes() {
+            #[expect(unsafe_code, reason = "the memory holds what its file holds: see above")]
+            // SAFETY: as above, and it was compared with what was written to the file: its pages come back from there
+            // when they are used.
+            let rests = unsafe {
+                rustix::mm::madvise(image.start.cast_mut().cast(), size, rustix::mm::Advice::LinuxDontNeed)
+            };
+            rests?;
+        }
         Ok(component)
     }
 
