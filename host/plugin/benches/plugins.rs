@@ -39,12 +39,25 @@ fn main() {
     let Some(guest) = guest() else {
         return println!("{GUEST} is not there: `cargo xtask guests` builds it; nothing is measured");
     };
-    let report =
-        runtime.block_on(async { [calls::measure(&guest).await, start::measure(&guest).await].concat() });
+    // A part is run by hand while it is worked on: `calls`, `soak` or `start`. The page has all of them.
+    let only = std::env::var("PINTLE_BENCH_ONLY").ok();
+    let is_wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
+    let report = runtime.block_on(async {
+        let mut report = String::new();
+        if is_wanted("calls") {
+            report += &calls::measure(&guest).await;
+        }
+        if is_wanted("soak") {
+            report += &calls::soak().await;
+        }
+        if is_wanted("start") {
+            report += &start::measure(&guest).await;
+        }
+        report
+    });
     let text = document(guest.len(), &report);
     println!("{text}");
-    // Parts are run by hand while one of them is worked on; the page has all of them.
-    if std::env::var_os("PINTLE_BENCH_ONLY").is_none() {
+    if only.is_none() {
         fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("PLUGINS.md"), text).unwrap();
     }
 }

@@ -4,6 +4,8 @@
 mod cache;
 mod child;
 mod hasher;
+#[cfg(target_os = "linux")]
+mod nameless;
 mod trusted;
 
 use std::{sync::Arc, thread};
@@ -98,8 +100,9 @@ pub(crate) async fn load(
 ) -> Result<Loaded, CompileError> {
     check_header(&bytes)?;
     let looked = {
-        let (engine, bytes) = (engine.clone(), Arc::clone(&bytes));
-        on_a_thread("plugin-load", move || look(&engine, &bytes, name)).await?
+        let (theirs, bytes) = (engine.clone(), Arc::clone(&bytes));
+        let looked = engine.lanes().compute(move || look(&theirs, &bytes, name)).await;
+        looked.map_err(|_| CompileError::Stopped)?
     };
     let (digest, origin) = match looked {
         Looked::Found(loaded) => return Ok(loaded),
@@ -119,7 +122,7 @@ pub(crate) async fn load(
         Compiler::Child { .. } => limits::COMPILE_TIME,
     };
     let limited = async move { tokio::time::timeout(limit + limits::COMPILE_GRACE, compiling).await };
-    let compiled = engine.lanes().run(limited, false).await.map_err(|_| CompileError::Stopped)?;
+    let compiled = engine.lanes().run(Box::pin(limited), false).await.map_err(|_| CompileError::Stopped)?;
     drop(turn);
     let code = compiled.map_err(|_| CompileError::TimedOut)???;
     Ok(Loaded { code, origin, said: None })
@@ -144,8 +147,8 @@ fn look(engine: &Engine, bytes: &[u8], name: impl Fn(&Hash) -> Hash) -> Looked {
         Found::Missing => return Looked::Absent(digest, Origin::Compiled),
         Found::Changed => return Looked::Absent(digest, Origin::CompiledAgain),
         Found::Code(code) => {
-            let loaded = code.load(engine.wasm());
-            cache.give_back(code);
+            let loaded = code.load(engine.wasm(), Some(cache.folder()));
+            Cache::give_back(code);
             loaded
         }
     };
@@ -171,7 +174,8 @@ fn compile(engine: &Engine, digest: Hash, bytes: &[u8]) -> Result<Arc<Code>, Com
     if let Some(cache) = engine.cache() {
         cache.write(&digest, &code);
     }
-    let component = code.load(engine.wasm()).map_err(CompileError::Invalid)?;
+    let folder = engine.cache().map(Cache::folder);
+    let component = code.load(engine.wasm(), folder).map_err(CompileError::Invalid)?;
     Ok(engine.share(Code { digest, component }))
 }
 

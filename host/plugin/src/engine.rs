@@ -28,7 +28,7 @@ use crate::{
     state::State,
 };
 use lanes::Lanes;
-pub(crate) use lanes::Lost;
+pub(crate) use lanes::{Boxed, Lost};
 pub(crate) use pace::Pace;
 use ticker::Ticker;
 

@@ -173,8 +173,17 @@ impl ReadRule {
 
     /// What this rule shows of an object, nothing when it does not select it.
     pub(crate) fn mask_of(&self, object: &Object) -> Option<&Mask> {
-        let is_selected = self.place.allows_name(object.name()) && self.selector.matches(labels(object));
-        is_selected.then_some(&self.mask)
+        self.selects(object).then_some(&self.mask)
+    }
+
+    /// True when it selects this object of a kind and namespace that it is about.
+    pub(crate) fn selects(&self, object: &Object) -> bool {
+        self.place.allows_name(object.name()) && self.selector.selects(object)
+    }
+
+    /// What it shows of the objects that it selects.
+    pub(crate) fn mask(&self) -> &Mask {
+        &self.mask
     }
 
     /// Whose rights it is used with.
@@ -235,5 +244,5 @@ pub(crate) fn is_secret(api_version: &str, kind: &str) -> bool {
 
 /// The labels of an object.
 pub(crate) fn labels(object: &Object) -> Option<&Map<String, Value>> {
-    object.at("/metadata/labels").and_then(Value::as_object)
+    object.json().get("metadata")?.get("labels")?.as_object()
 }

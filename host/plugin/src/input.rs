@@ -1,11 +1,11 @@
 //! Objects as a guest sees them: without what changes on each write, without the values of Secrets.
 
+mod shown;
 mod texts;
 
 use std::sync::Arc;
 
 use pintle_api::{Blocker, Object, Read};
-use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
@@ -13,11 +13,12 @@ use crate::{
     bindings::pintle::plugin::types,
     call::{Keyed, Ownership, Report, Save},
     grants::{Scope, is_secret},
-    mask::{self, FieldPath, Mask, Masked},
+    mask::{self, FieldPath, Mask},
     memo::Hash,
     seal::Seal,
 };
 
+use shown::Shown;
 pub(crate) use texts::{Text, Texts};
 
 /// What kubectl keeps of the last manifest: it repeats the object, Secrets included.
@@ -68,23 +69,6 @@ pub(crate) fn kept_text(
     let text = Text::new(shown_text(object, mask, scope)?.0);
     texts.keep(object, mark, &text);
     Ok((text, false))
-}
-
-/// An object, no Secret, that is written as [`shown`] shows it.
-struct Shown<'a>(&'a Object, &'a Mask);
-
-impl Serialize for Shown<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(object, mask) = self;
-        let metadata = Value::Object(metadata(object, mask));
-        let fields = object.json().iter().filter_map(|(key, value)| match (key.as_str(), mask) {
-            ("metadata", _) => Some((key, Masked(&metadata, &Mask::Whole))),
-            ("apiVersion" | "kind", _) => Some((key, Masked(value, &Mask::Whole))),
-            (_, Mask::Whole) => Some((key, Masked(value, &Mask::Whole))),
-            (_, Mask::Part(fields)) => Some((key, Masked(value, fields.get(key)?))),
-        });
-        serializer.collect_map(fields.filter(|(_, value)| !value.is_left_out()))
-    }
 }
 
 /// An object as text, with tokens for the values of a Secret.
@@ -277,8 +261,14 @@ mod tests {
             object(json!({"apiVersion": "v1", "kind": "Pod", "status": {"phase": "Running", "ip": "1"},
             "metadata": {"name": "p", "namespace": "n", "labels": {"a": "b"}, "resourceVersion": "3"},
             "spec": {"containers": [{"name": "a", "image": "x"}, 3], "nodeName": "n"}, "odd": 7}));
+        let annotated = object(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "q",
+            "annotations": {LAST_APPLIED: "{}", "a": "b", "c": {"d": 1}}, "managedFields": [{"manager": "m"}]}}));
         let paths = [
             vec![],
+            vec!["metadata.annotations"],
+            vec!["metadata.annotations.a", "metadata.annotations.c.d", "metadata.managedFields"],
+            vec!["metadata.annotations.a.deeper", "metadata.name.deeper"],
+            vec!["metadata.annotations.kubectl\\.kubernetes\\.io/last-applied-configuration"],
             vec!["status.phase"],
             vec!["spec.containers.name", "metadata.labels"],
             vec!["odd.deeper", "spec.nodeName.deeper", "metadata", "gone"],
@@ -287,9 +277,11 @@ mod tests {
         for paths in paths {
             let parsed: Vec<_> = paths.iter().map(|path| FieldPath::parse(path).unwrap()).collect();
             let mask = Mask::of(&parsed);
-            let (text, _) = shown_text(&pod, &mask, &Scope::nothing(&"p".into())).unwrap();
-            let text: Value = serde_json::from_str(&text).unwrap();
-            assert_eq!(text, Value::Object(shown(&pod, &mask)), "{paths:?}");
+            for object in [&pod, &annotated] {
+                let (text, _) = shown_text(object, &mask, &Scope::nothing(&"p".into())).unwrap();
+                let text: Value = serde_json::from_str(&text).unwrap();
+                assert_eq!(text, Value::Object(shown(object, &mask)), "{paths:?}");
+            }
         }
     }
 

@@ -122,12 +122,17 @@ impl Asked {
         self.0.push((question, answer));
     }
 
-    /// A hash of the call's key and of what was answered, but for what the plugin kept itself.
+    /// A hash of the call's key and of what was answered, but for what the plugin kept itself; the key where it was
+    /// told nothing else.
     pub(crate) fn fingerprint(&self, key: &Hash) -> Hash {
+        let answers = self.0.iter().filter(|(question, _)| !matches!(question, Question::Saved));
+        let mut answers = answers.map(|(_, answer)| answer).peekable();
+        if answers.peek().is_none() {
+            return *key;
+        }
         let mut hash = Sha256::new();
         hash.update(key);
-        let answers = self.0.iter().filter(|(question, _)| !matches!(question, Question::Saved));
-        answers.for_each(|(_, answer)| hash.update(answer));
+        answers.for_each(|answer| hash.update(answer));
         hash.finalize().into()
     }
 

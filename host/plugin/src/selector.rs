@@ -1,8 +1,9 @@
 //! Label selectors, as the Kubernetes API takes them in `labelSelector`.
 
+use pintle_api::Object;
 use serde_json::{Map, Value};
 
-use crate::limits;
+use crate::{grants::labels, limits};
 
 /// Terms of one selector.
 const TERMS: usize = 64;
@@ -44,6 +45,11 @@ impl Selector {
         let terms = split(text).into_iter().filter(|term| !term.is_empty());
         let terms: Vec<Term> = terms.map(Term::parse).collect::<Option<_>>().ok_or_else(wrong)?;
         if terms.len() > TERMS { Err(wrong()) } else { Ok(Self(terms)) }
+    }
+
+    /// True when an object is selected; its labels are not even looked for where everything is.
+    pub(crate) fn selects(&self, object: &Object) -> bool {
+        self.is_everything() || self.matches(labels(object))
     }
 
     /// True when an object with these labels is selected.

@@ -11,7 +11,7 @@ use crate::{
         types::{ObjectQuery, ObjectRef as GuestRef, ReadError},
     },
     call::Called,
-    grants::{Denial, Scope, labels},
+    grants::{Denial, Scope},
     input, limits,
     mask::{FieldPath, Mask},
     memo::{self, Asked, Hash, Question},
@@ -167,8 +167,7 @@ impl KubeRead<'_> {
                 other => found(other)?,
             };
             let shown = objects.into_iter().filter(|object| wanted.has(object));
-            let shown = shown.filter_map(|object| Some((listing.rule.mask_of(&object)?, object)));
-            shown.for_each(|(mask, object)| all.add(object, mask));
+            all.add_all(shown.filter(|object| listing.rule.selects(object)), listing.rule.mask());
         }
         not_yet |= self.add_own(&query, &wanted, &mut all)?;
         if not_yet { found(Answer::NotYet) } else { Ok(all) }
@@ -187,7 +186,7 @@ impl KubeRead<'_> {
                 other => {
                     let object = found(other)?;
                     if wanted.has(&object) {
-                        all.add(object, &Mask::Whole);
+                        all.add_all([object], &Mask::Whole);
                     }
                 }
             }
@@ -218,7 +217,7 @@ struct Wanted {
 
 impl Wanted {
     fn has(&self, object: &Object) -> bool {
-        self.name.as_ref().is_none_or(|name| name == object.name()) && self.selector.matches(labels(object))
+        self.name.as_ref().is_none_or(|name| name == object.name()) && self.selector.selects(object)
     }
 }
 

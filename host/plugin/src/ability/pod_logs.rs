@@ -11,7 +11,7 @@ use crate::{
         types::{ObjectRef as GuestRef, ReadError},
     },
     call::Called,
-    grants::{Scope, labels},
+    grants::Scope,
     limits,
     reads::Reads,
     state::State,
@@ -102,7 +102,7 @@ impl PodLogs<'_> {
         }
         let widest = rules.iter().map(|rule| rule.identity).max().unwrap_or_default();
         let object = found(self.reads.get(pod, widest))?;
-        let selected = rules.iter().filter(|rule| rule.selector.matches(labels(&object)));
+        let selected = rules.iter().filter(|rule| rule.selector.selects(&object));
         let identity = selected.map(|rule| rule.identity).max();
         identity.ok_or_else(|| denied(self.scope.deny_logs(namespace)))
     }

@@ -1,6 +1,6 @@
 //! Runs one function of a guest: a slot, a fresh store, limits, and an account of what happened.
 
-use std::{future::Future, sync::Arc, time::Instant};
+use std::{borrow::Cow, future::Future, pin::pin, sync::Arc, time::Instant};
 
 use sha2::{Digest, Sha256};
 use wasmtime::{
@@ -13,7 +13,7 @@ use crate::{
     Engine, Export,
     ability::kube_read::KubeRead,
     bindings::pintle::plugin::types,
-    engine::Lost,
+    engine::{Boxed, Lost},
     grants::Scope,
     input,
     limits::{self, CallLimits},
@@ -107,10 +107,10 @@ impl Plugin {
         hash.update(self.binding());
         let Call { operation, release, state, pool, .. } = call;
         let crate::Release { name, namespace, chart, chart_version, revision } = release;
-        let (owner, args) = (call.owner.reference(), args_text(call));
-        let owner_texts = [&owner.api_version, &owner.kind, &owner.name];
-        let texts = [name, namespace, chart, chart_version, state, pool, &args];
-        for text in texts.into_iter().chain(owner_texts).chain(&owner.namespace) {
+        let (owner, args) = (&call.owner, args_text(call));
+        let owner_texts = [owner.api_version(), owner.kind(), owner.name()];
+        let texts = [name, namespace, chart, chart_version, state, pool].map(String::as_str);
+        for text in texts.into_iter().chain([&*args]).chain(owner_texts).chain(owner.namespace()) {
             hash.update(text.len().to_le_bytes());
             hash.update(text);
         }
@@ -173,7 +173,7 @@ impl Plugin {
         let queued = waiting.elapsed();
         let job = self.job(function, call);
         let lanes = self.engine().lanes();
-        let ended = lanes.run(async move { (job.run().await, slots) }, self.pace().is_quick()).await;
+        let ended = lanes.run(job.run_with(slots), self.pace().is_quick()).await;
         let Ok((Done { outcome, mut state, mut stats }, slots)) = ended else {
             return (CallResult::refused(CallFailure::Stopped), memo::Asked::default());
         };
@@ -189,7 +189,7 @@ impl Plugin {
         let slots = self.slots("").await;
         let job = self.bare_job(function);
         let lanes = self.engine().lanes();
-        let ended = lanes.run(async move { (job.run().await, slots) }, false).await;
+        let ended = lanes.run(job.run_with(slots), false).await;
         let Ok((Done { outcome, state, .. }, _slots)) = ended else { return Err(CallFailure::Stopped) };
         state.lines.write(self.name(), "", self.quota());
         match outcome {
@@ -240,19 +240,26 @@ impl<T> CallResult<T> {
 // === impl Job ===
 
 impl<F: Function> Job<F> {
+    /// Runs the function; gives back what is kept for as long as it runs.
+    pub(crate) fn run_with<K: Send + 'static>(self, kept: K) -> Boxed<(Done<F::Answer>, K)> {
+        Box::pin(async move { (self.run().await, kept) })
+    }
+
     /// Runs the function in a store of its own, which is gone afterwards.
-    pub(crate) async fn run(self) -> Done<F::Answer> {
+    async fn run(self) -> Done<F::Answer> {
         let Self { engine, guest, limits, state, function } = self;
         let began = Instant::now();
         let mut store = fresh_store(&engine, state);
         let ticking = engine.ticker().start();
-        let call = async {
-            let instance = guest.instantiate_async(&mut store).await?;
-            function.call(&mut store, &instance).await
-        };
-        let ended = match engine.lanes().limited(limits.timeout, call) {
-            Ok(limited) => limited.await.map_err(|_| CallFailure::TimedOut { limit: limits.timeout }),
-            Err(Lost) => Err(CallFailure::Stopped),
+        let ended = {
+            let call = pin!(async {
+                let instance = guest.instantiate_async(&mut store).await?;
+                function.call(&mut store, &instance).await
+            });
+            match engine.lanes().limited(began + limits.timeout, call) {
+                Ok(limited) => limited.await.map_err(|_| CallFailure::TimedOut { limit: limits.timeout }),
+                Err(Lost) => Err(CallFailure::Stopped),
+            }
         };
         drop(ticking);
         let mut state = store.into_data();
@@ -335,14 +342,14 @@ pub(crate) fn context(call: &Call) -> types::Context {
         },
         state: state.clone(),
         pool: pool.clone(),
-        args: args_text(call),
+        args: args_text(call).into_owned(),
     }
 }
 
 /// The arguments of an annotation as a guest is given them.
-fn args_text(call: &Call) -> String {
+fn args_text(call: &Call) -> Cow<'static, str> {
     match call.args.is_empty() {
-        true => "{}".to_owned(),
-        false => input::canonical(&serde_json::Value::Object(call.args.clone())),
+        true => "{}".into(),
+        false => input::canonical(&serde_json::Value::Object(call.args.clone())).into(),
     }
 }

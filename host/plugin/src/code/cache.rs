@@ -3,13 +3,11 @@
 //! and every byte; the key is never beside it.
 
 use std::{
+    cell::Cell,
     fmt, fs,
     io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::SystemTime,
 };
 
@@ -55,8 +53,12 @@ pub(crate) struct Cache {
     key: CacheKey,
     compatibility: Hash,
     most_bytes: u64,
-    /// What the last entry was read into: to fault in fresh memory for each takes as long as to read it.
-    buffer: Mutex<Vec<u8>>,
+}
+
+thread_local! {
+    /// What the last entry was read into: to fault in fresh memory for each takes as long as to read it. The threads
+    /// that load are few, and are gone when there is nothing to load.
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// What an entry is.
@@ -136,14 +138,17 @@ impl Cache {
     /// A cache for engines with these settings. The folder is made when it is first written to.
     pub(crate) fn new(options: &CacheOptions, compatibility: Hash) -> Self {
         let CacheOptions { folder, key } = options;
-        let (folder, key, buffer) = (folder.clone(), key.clone(), Mutex::default());
-        Self { folder, key, compatibility, most_bytes: limits::CACHE, buffer }
+        Self { folder: folder.clone(), key: key.clone(), compatibility, most_bytes: limits::CACHE }
+    }
+
+    /// The folder that entries are in.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The code of a component, if it is there as it was written.
     pub(super) fn read(&self, component: &Hash) -> Found {
-        let buffer = std::mem::take(&mut *self.buffer());
-        match self.entry(Kind::Code, component, buffer) {
+        match self.entry(Kind::Code, component, BUFFER.take()) {
             Ok(Some(entry)) => Found::Code(TrustedCode::of_verified_cache(entry, HEADER)),
             Ok(None) => Found::Missing,
             Err(Changed) => Found::Changed,
@@ -151,15 +156,11 @@ impl Cache {
     }
 
     /// Takes back what an entry was read into, once its code is loaded.
-    pub(super) fn give_back(&self, code: TrustedCode) {
+    pub(super) fn give_back(code: TrustedCode) {
         let buffer = code.into_buffer();
         if buffer.capacity() <= limits::CACHE_BUFFER {
-            *self.buffer() = buffer;
+            BUFFER.set(buffer);
         }
-    }
-
-    fn buffer(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps the code of a component. What cannot be written is only told: the next start compiles again.

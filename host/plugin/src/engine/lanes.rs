@@ -14,7 +14,7 @@ use std::{
     pin::Pin,
     sync::atomic::{AtomicUsize, Ordering},
     task::Poll,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -25,7 +25,12 @@ use tokio::{
 
 use crate::limits::FAST_TICKS;
 
-type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+/// Threads for [`Lanes::compute`] at the most, and how long one is kept without work: a start has many plugins at once.
+const LOADERS: usize = 4;
+const LOADER_LINGERS: Duration = Duration::from_millis(500);
+
+/// A call that has not ended.
+pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The threads that run guests.
 pub(crate) struct Lanes {
@@ -56,12 +61,13 @@ impl Lanes {
     /// # Errors
     /// When there are no threads to be had.
     pub(crate) fn new(workers: usize) -> io::Result<Self> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let lane = |name: &str, workers: usize| {
             let mut builder = Builder::new_multi_thread();
-            builder.worker_threads(workers).thread_name(name).max_blocking_threads(1);
+            builder.worker_threads(workers).thread_name(name);
+            builder.max_blocking_threads(cores.min(LOADERS)).thread_keep_alive(LOADER_LINGERS);
             builder.event_interval(1).global_queue_interval(1).enable_time().build()
         };
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
             fast: Some(lane("plugin", workers)?),
             slow: Some(lane("plugin-slow", 1)?),
@@ -70,14 +76,9 @@ impl Lanes {
     }
 
     /// Runs a call to its end; one that will be quick begins on this thread, where there is a place for it. Dropping
-    /// the returned future ends the call.
-    pub(crate) async fn run<T: Send + 'static>(
-        &self,
-        call: impl Future<Output = T> + Send + 'static,
-        is_quick: bool,
-    ) -> Result<T, Lost> {
+    /// the returned future ends the call. A call comes in its box: it has kilobytes, which are moved once then.
+    pub(crate) async fn run<T: Send + 'static>(&self, mut call: Boxed<T>, is_quick: bool) -> Result<T, Lost> {
         let (Some(fast), Some(slow)) = (&self.fast, &self.slow) else { return Err(Lost) };
-        let mut call: Boxed<T> = Box::pin(call);
         if let Some(place) = is_quick.then(|| self.place()).flatten() {
             if let Some(done) = until_interrupted(&mut call).await? {
                 return Ok(done);
@@ -87,13 +88,21 @@ impl Lanes {
         joined(fast.spawn(begin(call, slow.handle().clone()))).await?
     }
 
+    /// Runs what computes without a pause and is no guest, on threads for nothing else.
+    pub(crate) async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Lost> {
+        joined(self.fast.as_ref().ok_or(Lost)?.spawn_blocking(work)).await
+    }
+
     /// Limits the time of a call, wherever it will run: the clock is that of the lanes.
     ///
     /// # Errors
     /// When the threads are gone.
-    pub(crate) fn limited<F: Future>(&self, limit: Duration, call: F) -> Result<Timeout<F>, Lost> {
+    pub(crate) fn limited<F: Future>(&self, end: Instant, call: F) -> Result<Timeout<F>, Lost> {
         let _within = self.fast.as_ref().ok_or(Lost)?.enter();
-        Ok(tokio::time::timeout(limit, call))
+        Ok(tokio::time::timeout_at(end.into(), call))
     }
 
     fn place(&self) -> Option<Place<'_>> {

@@ -180,7 +180,7 @@ impl Known {
             function: describe::Describe { exports: exports.clone(), config: config.to_string() },
         };
         let slot = self.engine.calls().take("").await;
-        let ended = self.engine.lanes().run(async move { (job.run().await, slot) }, false).await;
+        let ended = self.engine.lanes().run(job.run_with(slot), false).await;
         let Ok((done, _slot)) = ended else { return Err(LoadError::Describe(CallFailure::Stopped)) };
         done.state.lines.write(&self.name, "", &self.quota);
         match done.outcome {

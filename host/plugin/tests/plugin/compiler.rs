@@ -151,6 +151,41 @@ pub(crate) async fn flip_each(folder: &Path, block: usize) {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn code_lies_in_a_file_without_a_name_where_the_disk_has_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::new(&options(folder.path())).unwrap();
+    let code_in_files = || {
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        let ours = folder.path().to_str().unwrap();
+        maps.lines().filter(|line| line.contains(ours) && line.contains(" r-xp ")).count()
+    };
+    let plugin = load(&engine, "ready").await.unwrap();
+    let is_ext4 = rustix::fs::statfs(folder.path()).unwrap().f_type == 0xef53;
+    assert!(code_in_files() == 1 || !is_ext4, "{} mappings", code_in_files());
+    is_ready(&plugin).await;
+    drop(plugin);
+    assert_eq!(code_in_files(), 0);
+}
+
+/// Writes over every file of the cache where it lies, while a plugin from it is at work: a file that was checked and is
+/// then mapped would be run as it is afterwards.
+pub(crate) async fn overwrite_beneath(folder: &Path) {
+    drop(load(&Engine::new(&options(folder)).unwrap(), "ready").await.unwrap());
+    let plugin = load(&Engine::new(&options(folder)).unwrap(), "ready").await.unwrap();
+    assert_eq!(plugin.origin(), Origin::Cached);
+    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        fs::set_permissions(&entry, mode).unwrap();
+        let size = fs::metadata(&entry).unwrap().len() as usize;
+        let mut file = fs::OpenOptions::new().write(true).open(&entry).unwrap();
+        // An illegal instruction of x86, all over.
+        file.write_all(&[0x0f, 0x0b].repeat(size.div_ceil(2))).unwrap();
+    }
+    is_ready(&plugin).await;
+}
+
 #[tokio::test]
 async fn a_first_call_is_not_made_again_while_nothing_it_depends_on_changed() {
     let folder = tempfile::tempdir().unwrap();

@@ -322,6 +322,12 @@ async fn t10_changed_code_in_the_cache_is_never_run() {
 }
 
 #[tokio::test]
+async fn t10_code_that_was_checked_is_what_runs_though_the_cache_is_changed_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    crate::compiler::overwrite_beneath(folder.path()).await;
+}
+
+#[tokio::test]
 async fn t11_nothing_of_one_tenant_reaches_another() {
     let counts = load("count", &json!({})).await.unwrap();
     for revision in 0..50 {

@@ -26,16 +26,30 @@ pub(crate) struct Listed {
 // === impl Gathered ===
 
 impl Gathered {
-    /// Adds an object, of which the fields of the mask are shown.
-    pub(super) fn add(&mut self, object: Arc<Object>, mask: &Mask) {
+    /// Adds objects, of which the fields of the mask are shown.
+    pub(super) fn add_all(&mut self, objects: impl IntoIterator<Item = Arc<Object>>, mask: &Mask) {
         let mask = self.number(mask);
-        self.objects.push((object, mask));
+        self.objects.extend(objects.into_iter().map(|object| (object, mask)));
     }
 
     /// The same in the order of namespace and name, each object once with all that is shown of it, and of that only
     /// what was asked for.
     pub(super) fn narrowed(mut self, fields: &[FieldPath]) -> Self {
-        // Lists are in this order mostly, and what is in order is found to be.
+        // A list is in this order mostly, and one list has each object once.
+        if !self.is_in_order() {
+            self.merge();
+        }
+        self.masks.iter_mut().for_each(|mask| *mask = mask.narrowed(fields));
+        self
+    }
+
+    fn is_in_order(&self) -> bool {
+        let mut places = self.objects.iter().map(|(object, _)| place(object));
+        let Some(first) = places.next() else { return true };
+        places.try_fold(first, |before, place| (before < place).then_some(place)).is_some()
+    }
+
+    fn merge(&mut self) {
         self.objects.sort_by(|(one, _), (other, _)| place(one).cmp(&place(other)));
         let mut merged: Vec<(Arc<Object>, usize)> = Vec::with_capacity(self.objects.len());
         for (object, mask) in std::mem::take(&mut self.objects) {
@@ -46,12 +60,9 @@ impl Gathered {
             }
         }
         self.objects = merged;
-        self.masks.iter_mut().for_each(|mask| *mask = mask.narrowed(fields));
-        self
     }
 
     fn number(&mut self, mask: &Mask) -> usize {
-        // The mask of a list is that of the object before.
         let known = self.masks.iter().rposition(|known| known == mask);
         known.unwrap_or_else(|| {
             self.masks.push(mask.clone());

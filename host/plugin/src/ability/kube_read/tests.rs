@@ -26,7 +26,7 @@ impl Facts for Cluster {
         let is_in = |object: &&Arc<Object>| {
             object.kind() == query.kind
                 && (query.namespace.is_none() || object.namespace() == query.namespace.as_deref())
-                && selector.matches(labels(object))
+                && selector.selects(object)
         };
         Answer::Found(self.0.iter().filter(is_in).cloned().collect())
     }
