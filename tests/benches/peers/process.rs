@@ -31,7 +31,8 @@ impl Process {
         let output = File::options().create(true).append(true).open(log)?;
         let errors = output.try_clone()?;
         let mut command = Command::new(program);
-        command.args(arguments).env("KUBECONFIG", kubeconfig);
+        // The second as our Deployment sets it; programs in Go have no such pools.
+        command.args(arguments).env("KUBECONFIG", kubeconfig).env("MALLOC_ARENA_MAX", "1");
         let child = command.stdin(Stdio::null()).stdout(output).stderr(errors).spawn();
         let child = child.with_context(|| format!("could not start {}", program.display()))?;
         Ok(Self { child, log: log.to_owned() })

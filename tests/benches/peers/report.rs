@@ -35,7 +35,7 @@ fn introduction(plan: &Plan, outcomes: &[Outcome]) -> String {
          the run: a turn with more than 0.3 of a core of it that is not niced should be run again.\n\n\
          - Each turn has a fresh etcd (without fsync) and API server (audit log on), real controllers and one \
          simulated node, all on loopback. Every operator has a token of its own with all rights, works on {WORKERS} \
-         releases at once, and has no election; the rest is its default.\n\
+         releases at once, and has no election; the rest is its default, and the environment that of our Deployment.\n\
          - The chart is `fixtures/charts/bench`: Deployment (no replicas), Service, ServiceAccount, ConfigMap. All \
          get it with the same values, unlike from release to release.\n\
          - Flux is helm-controller {flux}, with one HelmChart for all releases whose artifact was put into its status \
