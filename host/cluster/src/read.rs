@@ -12,6 +12,7 @@ mod interest;
 mod mask;
 mod polled;
 mod selector;
+mod slot;
 mod store;
 mod task;
 mod watch_set;

@@ -57,6 +57,10 @@ impl Book {
         (near, alone.values().sum())
     }
 
+    pub(super) fn stores(&self) -> Vec<Arc<Store>> {
+        self.entries.values().map(|entry| Arc::clone(&entry.store)).collect()
+    }
+
     pub(super) fn size(&self) -> CacheSize {
         let objects = self.entries.values().map(|entry| entry.store.len()).sum();
         CacheSize { interests: self.entries.len(), objects }

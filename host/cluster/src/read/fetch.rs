@@ -160,6 +160,12 @@ impl Caches {
         self.write_book().retain(holder, keep);
     }
 
+    /// Lets what nobody reads take little room.
+    pub(super) fn rest(&self) {
+        let stores = self.read_book().stores();
+        stores.iter().for_each(|store| store.rest());
+    }
+
     /// Ends what nobody has held for the time of the linger.
     pub(super) fn close_idle(&self) {
         self.write_book().close_idle(self.linger);

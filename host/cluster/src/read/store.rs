@@ -14,6 +14,7 @@ use super::{
     fingerprint::object_fingerprint,
     interest::Interest,
     selector::Selector,
+    slot::{Slot, version_of},
 };
 
 /// The uid of a deleted object is remembered this long: an event that is older than the deletion arrives
@@ -52,11 +53,6 @@ struct State {
     gone: HashMap<String, Instant>,
     /// Keys of the list that is under way.
     listing: Option<HashSet<Key>>,
-}
-
-struct Slot {
-    seen: Seen,
-    version: Option<u64>,
 }
 
 // === impl Store ===
@@ -116,38 +112,43 @@ impl Store {
 
     pub(super) fn get(&self, namespace: Option<&str>, name: &str) -> Option<(Arc<Object>, u64)> {
         let key = (namespace.unwrap_or_default().to_owned(), name.to_owned());
-        let state = self.lock();
-        let slot = state.objects.get(&key)?;
-        Some((Arc::clone(&slot.seen.object), slot.version.unwrap_or_default()))
+        let mut state = self.lock();
+        let slot = state.objects.get_mut(&key)?;
+        Some((slot.object()?, slot.version().unwrap_or_default()))
     }
 
     /// Sorted by namespace and name.
     pub(super) fn list(&self, namespace: Option<&str>, selector: &Selector) -> Vec<Arc<Object>> {
-        let state = self.lock();
-        let wanted = |slot: &&Slot| {
-            let object = &slot.seen.object;
-            namespace.is_none_or(|namespace| object.namespace() == Some(namespace))
-                && selector.matches(object)
-        };
-        let copied = |slot: &Slot| Arc::clone(&slot.seen.object);
+        let mut state = self.lock();
+        let State { objects, owned, .. } = &mut *state;
+        let is_here = |(place, _): &Key| namespace.is_none_or(|namespace| place == namespace);
+        let wanted = |slot: &mut Slot| slot.object().filter(|object| selector.matches(object));
         match selector.value_of(names::OWNER) {
             Some(owner) => {
-                let keys = state.owned.get(owner).into_iter().flatten();
-                keys.filter_map(|key| state.objects.get(key)).filter(wanted).map(copied).collect()
+                let keys = owned.get(owner).into_iter().flatten().filter(|key| is_here(key));
+                keys.filter_map(|key| wanted(objects.get_mut(key)?)).collect()
             }
-            None => state.objects.values().filter(wanted).map(copied).collect(),
+            None => {
+                let here = objects.iter_mut().filter(|(key, _)| is_here(key));
+                here.filter_map(|(_, slot)| wanted(slot)).collect()
+            }
         }
     }
 
     /// Those of a namespace whose names begin so, by name.
     pub(super) fn list_named(&self, namespace: &str, beginning: &str) -> Vec<Arc<Object>> {
-        let state = self.lock();
+        let mut state = self.lock();
         let from = (namespace.to_owned(), beginning.to_owned());
         let named = state
             .objects
-            .range(from..)
+            .range_mut(from..)
             .take_while(|((place, name), _)| place == namespace && name.starts_with(beginning));
-        named.map(|(_, slot)| Arc::clone(&slot.seen.object)).collect()
+        named.filter_map(|(_, slot)| slot.object()).collect()
+    }
+
+    /// Lets what nobody reads take little room.
+    pub(super) fn rest(&self) {
+        self.lock().objects.values_mut().for_each(Slot::rest);
     }
 
     pub(super) fn len(&self) -> usize {
@@ -180,7 +181,7 @@ impl Store {
             return Some(self.changed(object.reference(), Some(old), Some(new)));
         }
         let new = self.seen(object);
-        let old = state.insert(key, Slot { seen: new.clone(), version });
+        let old = state.insert(key, &new);
         let same = old.as_ref().is_some_and(|old| old.fingerprint == new.fingerprint);
         (!same).then(|| self.changed(object.reference(), old, Some(new)))
     }
@@ -193,7 +194,8 @@ impl Store {
         let mut state = self.lock();
         state.gone.insert(uid.to_owned(), Instant::now());
         let key = (target.namespace.clone().unwrap_or_default(), target.name.clone());
-        let is_it = state.objects.get(&key).is_some_and(|slot| slot.seen.object.uid() == Some(uid));
+        let known = state.objects.get_mut(&key).and_then(Slot::object);
+        let is_it = known.is_some_and(|object| object.uid() == Some(uid));
         let old = if is_it { state.remove(&key) } else { None };
         old.map(|old| self.changed(target.clone(), Some(old), None))
     }
@@ -211,9 +213,8 @@ impl Store {
 
     /// True when it is known as alive: an event of its deletion is news.
     pub(super) fn knows(&self, object: &Object) -> bool {
-        let state = self.lock();
-        let known = state.objects.get(&key_of(object));
-        known.is_some_and(|slot| slot.seen.object.uid() == object.uid())
+        let known = self.lock().objects.get_mut(&key_of(object)).and_then(Slot::object);
+        known.is_some_and(|known| known.uid() == object.uid())
     }
 
     pub(super) fn begin(&self) {
@@ -228,9 +229,9 @@ impl Store {
         let Some(listing) = state.listing.take() else { return Vec::new() };
         let absent = state
             .objects
-            .iter()
+            .iter_mut()
             .filter(|(key, slot)| !listing.contains(*key) && !slot.is_newer_than(version));
-        absent.map(|(_, slot)| Arc::clone(&slot.seen.object)).collect()
+        absent.filter_map(|(_, slot)| slot.object()).collect()
     }
 
     fn changed(&self, object: ObjectRef, old: Option<Seen>, new: Option<Seen>) -> Changed {
@@ -250,17 +251,17 @@ impl Store {
 // === impl State ===
 
 impl State {
-    fn insert(&mut self, key: Key, slot: Slot) -> Option<Seen> {
+    fn insert(&mut self, key: Key, seen: &Seen) -> Option<Seen> {
         let old = self.remove(&key);
-        if let Some(owner) = slot.seen.object.label(names::OWNER) {
+        if let Some(owner) = seen.object.label(names::OWNER) {
             self.owned.entry(owner.to_owned()).or_default().insert(key.clone());
         }
-        self.objects.insert(key, slot);
+        self.objects.insert(key, Slot::new(seen.clone()));
         old
     }
 
     fn remove(&mut self, key: &Key) -> Option<Seen> {
-        let old = self.objects.remove(key)?.seen;
+        let old = self.objects.remove(key)?.seen()?;
         if let Some(owner) = old.object.label(names::OWNER)
             && let Some(keys) = self.owned.get_mut(owner)
         {
@@ -273,21 +274,8 @@ impl State {
     }
 }
 
-// === impl Slot ===
-
-impl Slot {
-    /// Versions that are no numbers cannot be compared: what comes later counts.
-    fn is_newer_than(&self, version: Option<u64>) -> bool {
-        matches!((self.version, version), (Some(own), Some(other)) if own > other)
-    }
-}
-
 fn key_of(object: &Object) -> Key {
     (object.namespace().unwrap_or_default().to_owned(), object.name().to_owned())
-}
-
-fn version_of(object: &Object) -> Option<u64> {
-    object.resource_version()?.parse().ok()
 }
 
 #[cfg(test)]

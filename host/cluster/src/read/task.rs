@@ -81,6 +81,7 @@ async fn tidy(caches: Weak<Caches>) {
         let Some(strong) = caches.upgrade() else { return };
         let pause = TIDY.min(strong.linger.max(Duration::from_millis(10)));
         strong.close_idle();
+        strong.rest();
         drop(strong);
         tokio::time::sleep(pause).await;
     }
