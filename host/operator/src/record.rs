@@ -47,33 +47,39 @@ impl Revision<'_> {
         let stored = shelf::secrets(ctx, self.key, self.front).await;
         if self.current(&stored).is_none() {
             let record = self.record(&stored, self.pending_status());
-            self.write(&record, false).await;
+            if !self.write(&record, false).await {
+                return;
+            }
         }
         ctx.ledger.with(self.key, |entry| entry.recorded = mark);
     }
 
-    /// Records what became of the revision, once its last gate has decided.
-    pub(crate) async fn conclude(&self, verdict: &Verdict) {
+    /// Records what became of the revision, once its last gate has decided. False when that could not be written: it is
+    /// to be tried again.
+    pub(crate) async fn conclude(&self, verdict: &Verdict) -> bool {
         let (ctx, memory) = (self.ctx, self.memory);
         let status = match verdict {
             Verdict::Ready => Status::Deployed,
             Verdict::Fatal(_) => Status::Failed,
-            Verdict::Pending(_) | Verdict::Transient(_) => return,
+            Verdict::Pending(_) | Verdict::Transient(_) => return true,
         };
         let mark = format!("{} {}", memory.revision, status.as_str());
         if memory.revision == 0 || ctx.ledger.with(self.key, |entry| entry.recorded == mark) {
-            return;
+            return true;
         }
         let stored = shelf::secrets(ctx, self.key, self.front).await;
-        self.conclude_current(&stored, status, verdict).await;
+        if !self.conclude_current(&stored, status, verdict).await {
+            return false;
+        }
         if status == Status::Deployed {
             self.supersede().await;
         }
         shelf::trim(ctx, self.front, memory.revision).await;
         ctx.ledger.with(self.key, |entry| entry.recorded = mark);
+        true
     }
 
-    async fn conclude_current(&self, stored: &[Arc<Object>], status: Status, verdict: &Verdict) {
+    async fn conclude_current(&self, stored: &[Arc<Object>], status: Status, verdict: &Verdict) -> bool {
         let current = self.current(stored);
         let is_update = current.is_some();
         let whole = match current {
@@ -82,12 +88,12 @@ impl Revision<'_> {
         };
         let mut record = whole.unwrap_or_else(|| self.record(stored, self.pending_status()));
         if record.info.status == status && is_update {
-            return;
+            return true;
         }
         record.info.status = status;
         record.info.description = self.description(status, verdict);
         text::note_runs(&mut record, self.memory);
-        self.write(&record, is_update).await;
+        self.write(&record, is_update).await
     }
 
     /// What was deployed before is superseded, whoever recorded it.
@@ -173,12 +179,14 @@ impl Revision<'_> {
         }
     }
 
-    async fn write(&self, record: &Record, is_update: bool) {
-        let dropped = shelf::write(self.ctx, self.front, record, is_update).await;
+    /// False when it could not be written.
+    async fn write(&self, record: &Record, is_update: bool) -> bool {
+        let Ok(dropped) = shelf::write(self.ctx, self.front, record, is_update).await else { return false };
         if record.version == self.memory.revision {
             let is_split = matches!(dropped, Some(Dropped::Whole(_)));
             self.ctx.ledger.with(self.key, |entry| entry.is_split = is_split);
         }
+        true
     }
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn guest_named(name: &str) -> &'static str {
 }
 
 /// The plugins of this project.
-pub(crate) const PLUGINS: [&str; 18] = [
+pub(crate) const PLUGINS: [&str; 17] = [
     "accelerator-values",
     "build-on-pull-failure",
     "cluster-proxy",
@@ -91,7 +91,6 @@ pub(crate) const PLUGINS: [&str; 18] = [
     "ordered-teardown",
     "os-image-tag",
     "peer-ready",
-    "ptemplate",
     "upgrade-veto",
     "wait-for",
 ];

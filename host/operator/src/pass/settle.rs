@@ -44,6 +44,8 @@ pub(super) struct Settling<'a> {
     pub(super) waits: Verdict,
     /// The objects of an earlier revision, while one is gone back to.
     pub(super) back: Option<Arc<Objects>>,
+    /// False when the Secret of Helm could not be written.
+    is_recorded: bool,
 }
 
 /// A new value of `pintle.dev/reconcile-at` begins anew what had been given up or put off.
@@ -82,7 +84,9 @@ pub(super) async fn run(
     let mut progress = Progress::new(stored, &front.release.policy.ignore);
     prepare_seed(&mut progress.memory, &front);
     let back = remedy::back(ctx, key, &front, &progress.memory).await.map(Arc::new);
-    Settling { ctx, key, front: &front, chart, watched, saved, progress, waits, back }.run().await
+    Settling { ctx, key, front: &front, chart, watched, saved, progress, waits, back, is_recorded: true }
+        .run()
+        .await
 }
 
 /// What a plan is made on.
@@ -206,7 +210,7 @@ impl Settling<'_> {
         let is_whole = objects.is_whole();
         let was_deployed = self.progress.memory.deployed == self.progress.memory.revision;
         if plan.verdict.is_ready() || (!was_deployed && (is_whole || !self.front.is_watched())) {
-            self.revision(&self.progress.memory, objects).conclude(&plan.verdict).await;
+            self.is_recorded = self.revision(&self.progress.memory, objects).conclude(&plan.verdict).await;
         }
         if plan.verdict.is_ready() {
             self.progress.memory.deployed = self.progress.memory.revision;
@@ -289,7 +293,7 @@ impl Settling<'_> {
             return (None, "loading");
         }
         let has_refusals = !self.progress.answers.refusals.is_empty();
-        let failed = has_refusals || matches!(plan.verdict, Verdict::Transient(_));
+        let failed = has_refusals || !self.is_recorded || matches!(plan.verdict, Verdict::Transient(_));
         let tries = self.ctx.ledger.count_try(self.key, failed);
         if plan.verdict.is_ready() {
             self.ctx.ledger.with(self.key, |entry| entry.rendered.as_mut().map(Rendition::rest));

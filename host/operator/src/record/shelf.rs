@@ -127,9 +127,14 @@ fn part(front: &Front, revision: u32, number: usize) -> ObjectRef {
     ObjectRef::new("v1", "Secret", &name).within(&front.release.namespace)
 }
 
-/// Writes a record; gives what had to be left out of the Secret that Helm reads, nothing when it could not
-/// be written.
-pub(super) async fn write(ctx: &Context, front: &Front, record: &Record, is_update: bool) -> Option<Dropped> {
+/// Writes a record; gives what had to be left out of the Secret that Helm reads, nothing where no Secret holds it:
+/// the next try would not either.
+pub(super) async fn write(
+    ctx: &Context,
+    front: &Front,
+    record: &Record,
+    is_update: bool,
+) -> Result<Option<Dropped>, ApiError> {
     let now = Timestamp::now();
     let (secrets, dropped) = match record.to_secret(now, is_update) {
         Ok((secret, dropped)) => (vec![secret], dropped),
@@ -138,15 +143,15 @@ pub(super) async fn write(ctx: &Context, front: &Front, record: &Record, is_upda
                 let count = parts.len().saturating_sub(1);
                 (parts, Dropped::Whole(count))
             }
-            Err(err) => return not_recorded(front, &err),
+            Err(err) => return Ok(not_recorded(front, &err)),
         },
-        Err(err) => return not_recorded(front, &err),
+        Err(err) => return Ok(not_recorded(front, &err)),
     };
     // Parts come first: a head without them would be a record that nobody can read.
     for secret in secrets.into_iter().rev() {
-        put(ctx, front, secret).await.ok()?;
+        put(ctx, front, secret).await?;
     }
-    Some(dropped)
+    Ok(Some(dropped))
 }
 
 fn not_recorded(front: &Front, err: &pintle_chart::release::Error) -> Option<Dropped> {

@@ -195,7 +195,9 @@ async fn five_hundred_owners_at_once_all_become_ready_and_then_nothing_is_writte
     }
     let mark = vendor.stage.mark().await.unwrap();
     a_moment().await;
-    let writes = vendor.stage.writes_since(mark).await.unwrap();
+    let mut writes = vendor.stage.writes_since(mark).await.unwrap();
+    // Plugins are everybody's: those of other tests come and go meanwhile.
+    writes.retain(|write| write.resource != "plugins");
     assert!(writes.is_empty(), "{}", told(&writes));
     vendor.end().await;
 }
