@@ -30,7 +30,7 @@ pub(super) async fn grant_rights(stage: &Stage) {
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": "test-around", "labels": {"pintle.dev/aggregate-to-operator": "true"}},
         "rules": [
-            {"apiGroups": [""], "resources": ["pods"], "verbs": verbs},
+            {"apiGroups": [""], "resources": ["pods", "configmaps"], "verbs": verbs},
             {"apiGroups": ["build.openshift.io"], "resources": ["builds", "buildconfigs"], "verbs": verbs}
         ]
     });
