@@ -14,13 +14,14 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use pintle_api::plugin::PluginSpec;
+use pintle_api::plugin::{PluginSpec, ReadGrant};
 use pintle_chart::Chart;
-use pintle_plugin::{Breakers, Engine, Plugin};
+use pintle_cluster::Mask;
+use pintle_plugin::{Artifact, Breakers, Engine, LoadError, Plugin};
 use pintle_source::artifact::Registries;
 use serde_json::{Map, Value};
 
-use crate::error_text::one_line;
+use crate::{context::Context, error_text::one_line};
 pub(crate) use call::{About, Caller, LOADING};
 use calls::Calls;
 pub(crate) use controller::{Shelf, reconcile};
@@ -68,6 +69,30 @@ pub(crate) struct Unready {
     pub(crate) message: String,
     /// Time alone may mend it.
     pub(crate) may_pass: bool,
+}
+
+/// Loads a component with its grants. What it may read of an object is there for it from now on, whatever the caches
+/// drop of that kind otherwise.
+async fn load(ctx: &Context, artifact: Artifact, spec: &PluginSpec) -> Result<Plugin, LoadError> {
+    for grant in &spec.grants.read {
+        let mask = mask_of(grant);
+        for group in &grant.api_groups {
+            grant.kinds.iter().for_each(|kind| ctx.caches.widen(group, kind, &mask));
+        }
+    }
+    Plugin::load(&ctx.plugins.engine, artifact, spec).await
+}
+
+/// What has to be kept of an object so that the grant's fields are seen. The metadata always is; deeper paths may lead
+/// through lists, so the field that they are in is kept as a whole.
+fn mask_of(grant: &ReadGrant) -> Mask {
+    if grant.fields.is_empty() {
+        return Mask::Whole;
+    }
+    let steps = grant.fields.iter().map(|field| field.split('.').take(2).collect::<Vec<_>>());
+    let outside = steps.filter(|steps| steps.first() != Some(&"metadata"));
+    let pointers: Vec<String> = outside.map(|steps| format!("/{}", steps.join("/"))).collect();
+    Mask::fields(pointers.iter().map(String::as_str))
 }
 
 // === impl Named ===
@@ -184,5 +209,17 @@ mod tests {
         assert_eq!(names("b, a"), ["b", "a"]);
         assert_eq!(names("b\n  a,\n"), ["b", "a"]);
         assert!(names(" ").is_empty());
+    }
+
+    #[test]
+    fn what_a_grant_shows_is_kept_and_what_it_shows_of_the_metadata_is_anyway() {
+        let mask = |fields: &[&str]| {
+            let fields = fields.iter().map(|field| (*field).to_owned()).collect();
+            mask_of(&ReadGrant { fields, ..ReadGrant::default() })
+        };
+        assert_eq!(mask(&[]), Mask::Whole);
+        assert_eq!(mask(&["metadata", "metadata.labels"]), Mask::fields([]));
+        let shown = ["status.conditions.type", "spec", "metadatas.a"];
+        assert_eq!(mask(&shown), Mask::fields(["/status/conditions", "/spec", "/metadatas/a"]));
     }
 }

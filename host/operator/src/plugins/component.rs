@@ -135,7 +135,7 @@ async fn load(
     let spec: PluginSpec = serde_json::from_value(spec).map_err(|err| refused(err.to_string()))?;
     let artifact =
         Artifact { name: spoken(reference), digest: bundle.digest(), bytes: bundle.component().into() };
-    Plugin::load(&ctx.plugins.engine, artifact, &spec).await.map_err(|err| Unready::from_load(&err))
+    super::load(ctx, artifact, &spec).await.map_err(|err| Unready::from_load(&err))
 }
 
 /// Whether a policy could let it in if only the right ones had signed it.

@@ -16,7 +16,6 @@ use pintle_api::{
     Object, ObjectRef, Record,
     plugin::{PluginSpec, PluginStatus, Upgrade},
 };
-use pintle_cluster::Mask;
 use pintle_plugin::{Artifact, LoadError, Plugin};
 use pintle_source::{Store, artifact::PullError, signature::VerifyError};
 use serde_json::json;
@@ -82,7 +81,6 @@ pub(crate) async fn reconcile(ctx: &Context, name: &str) -> Option<Duration> {
     }
     let (loaded, is_verified) = match &read {
         Ok((spec, place, inputs)) => {
-            see_what_is_granted(ctx, spec);
             ctx.shelf.keep(name, inputs.clone());
             (load(ctx, &object, &Order { ctx, spec, inputs }, place).await, spec.verify.is_some())
         }
@@ -96,23 +94,6 @@ pub(crate) async fn reconcile(ctx: &Context, name: &str) -> Option<Duration> {
     ctx.ledger.callers_of(name).into_iter().for_each(|caller| ctx.queue.wake(caller));
     let tries = ctx.ledger.count_try(&key, unready.is_some());
     unready.filter(|unready| unready.may_pass).map(|_| PAUSE.saturating_mul(1 << tries.min(8)).min(LONGEST))
-}
-
-/// What a plugin may read of an object is there for it, whatever else the caches drop of that kind.
-fn see_what_is_granted(ctx: &Context, spec: &PluginSpec) {
-    for grant in &spec.grants.read {
-        // The metadata always is; deeper paths may lead through lists, and the field they are in is kept as a whole.
-        let fields = grant.fields.iter().filter(|field| !field.starts_with("metadata")).map(|field| {
-            let steps: Vec<&str> = field.split('.').take(2).collect();
-            format!("/{}", steps.join("/"))
-        });
-        let fields: Vec<String> = fields.collect();
-        let mask = Mask::fields(fields.iter().map(String::as_str));
-        let mask = if grant.fields.is_empty() { Mask::Whole } else { mask };
-        for group in &grant.api_groups {
-            grant.kinds.iter().for_each(|kind| ctx.caches.widen(group, kind, &mask));
-        }
-    }
 }
 
 /// The spec, and what it names; a change of what it names wakes the Plugin.
@@ -180,7 +161,7 @@ async fn load_delivered(
     let artifact =
         Artifact { name: name.to_owned(), digest: bundle.digest(), bytes: bundle.component().into() };
     let failed = |err: LoadError| Fault { stage: Stage::Load, unready: Unready::from_load(&err) };
-    let plugin = Plugin::load(&ctx.plugins.engine, artifact, spec).await.map_err(failed)?;
+    let plugin = super::load(ctx, artifact, spec).await.map_err(failed)?;
     if let Some(text) = bundle.annotations().get(ANNOTATION) {
         plugin.check_annotation(text).map_err(failed)?;
     }

@@ -10,12 +10,20 @@ use super::play::{LABEL, Play, condition, read};
 
 const AFTER: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: after\n";
 
-async fn policy(stage: &Stage, spec: Value) {
+async fn policy_named(stage: &Stage, name: &str, spec: Value) {
     let policy = json!({
-        "apiVersion": "pintle.dev/v1alpha1", "kind": "PluginPolicy", "metadata": {"name": "chart-plugins"},
-        "spec": spec
+        "apiVersion": "pintle.dev/v1alpha1", "kind": "PluginPolicy", "metadata": {"name": name}, "spec": spec
     });
     stage.apply(policy).await.unwrap();
+}
+
+async fn policy(stage: &Stage, spec: Value) {
+    policy_named(stage, "chart-plugins", spec).await;
+}
+
+async fn delete_policy(stage: &Stage, name: &str) {
+    let policies: kube::Api<pintle_api::PluginPolicy> = kube::Api::all(stage.client.clone());
+    policies.delete(name, &kube::api::DeleteParams::default()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,7 +71,32 @@ async fn a_component_that_a_chart_names_runs_with_the_rights_of_the_policy_that_
     withdrawn["deniedDigests"] = json!([digest]);
     policy(&play.stage, withdrawn).await;
     play.blocked("PluginNotAdmitted", &["has", digest, "among spec.deniedDigests"]).await;
-    let policies: kube::Api<pintle_api::PluginPolicy> = kube::Api::all(play.stage.client.clone());
-    policies.delete("chart-plugins", &kube::api::DeleteParams::default()).await.unwrap();
+    delete_policy(&play.stage, "chart-plugins").await;
+    play.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_that_a_chart_names_sees_the_fields_that_its_policy_grants() {
+    let mut play = Play::begin("policy-field").await;
+    let node = play.node("a", "any", json!({})).await;
+    let image = push_plugin(plane().await.unwrap(), "wait-for").await.unwrap();
+    let wait = format!(
+        "{image}(apiVersion=\"v1\", kind=\"Node\", name=\"{node}\", namespace=\"\", condition=\"Racked\")"
+    );
+    let first = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: first\n  annotations:\n    pintle.dev/wait: '{wait}'\n"
+    );
+    play.chart(&[], &[("templates/0000-first.yaml", &first)]).await;
+    let (reference, _) = image.trim_start_matches("oci://").split_once('@').unwrap();
+    let fields = ["metadata.generation", "status.observedGeneration", "status.conditions"];
+    let spec = json!({"match": {"images": [reference], "unsigned": true},
+        "grants": {"read": [read("", "Node", &fields)]}});
+    policy_named(&play.stage, "node-conditions", spec).await;
+    play.own(json!({})).await;
+    play.blocked("ConditionMissing", &["has no condition Racked yet"]).await;
+    let racked = json!({"conditions": [{"type": "Racked", "status": "True", "message": ""}]});
+    play.tell(&play.stage.of_kind("Node"), &node, racked).await;
+    play.ready().await;
+    delete_policy(&play.stage, "node-conditions").await;
     play.end().await;
 }

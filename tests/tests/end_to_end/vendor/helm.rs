@@ -5,6 +5,7 @@ use std::process::Command;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pintle_api::Object;
 use pintle_chart::release::{PARTS, Record, Status};
+use pintle_dev::faults::{Answer, Fault, Matching, Nth};
 use pintle_tests::{Stage, stage::plane};
 use serde_json::{Value, json};
 
@@ -218,6 +219,28 @@ async fn a_record_that_was_deleted_damaged_or_left_behind_is_mended() {
         Ok(records == ["sh.helm.release.v1.one.v5", "sh.helm.release.v1.one.v6"])
     };
     vendor.stage.eventually("two revisions are kept", kept).await.unwrap();
+    vendor.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_could_not_be_written_is_written_again() {
+    let mut vendor = Vendor::without_operator("helm-unwritten", &json!({}), &CHART).await;
+    let (proxy, reach) = vendor.stage.proxy().await.unwrap();
+    let first = "sh.helm.release.v1.one.v1";
+    // The second write of it says what became of the revision.
+    let writes = Matching::writes().of("secrets").named(first);
+    proxy.rule(writes, Nth::From(2), Fault::Answer(Answer::internal()));
+    vendor.stage.start_operator(reach);
+    vendor.apply("one", json!({"text": "a"})).await;
+    vendor.ready("one").await;
+    let status = async |stage: &Stage| {
+        let secret = stage.read("Secret", first).await?;
+        anyhow::Ok(secret["metadata"]["labels"]["status"].clone())
+    };
+    assert_eq!(status(&vendor.stage).await.unwrap(), "pending-install", "nothing was refused");
+    proxy.clear();
+    let is_told = async |stage: &Stage| Ok(status(stage).await? == "deployed");
+    vendor.stage.eventually("the record says that it is deployed", is_told).await.unwrap();
     vendor.end().await;
 }
 
