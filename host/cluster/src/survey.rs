@@ -27,8 +27,17 @@ pub struct Survey {
 
 #[derive(Deserialize)]
 struct List {
+    #[serde(default)]
+    metadata: ListMetadata,
     /// Null where there are none.
     items: Option<Vec<Map<String, Value>>>,
+}
+
+#[derive(Default, Deserialize)]
+struct ListMetadata {
+    /// Where the next page begins; empty where there is none.
+    #[serde(default, rename = "continue")]
+    next: String,
 }
 
 impl Cluster {
@@ -75,8 +84,8 @@ impl Cluster {
             Err(err) => return Err(told(&resource, &err)),
         };
         let items = list.items.unwrap_or_default();
-        if items.len() >= MOST {
-            return Err(format!("there are {MOST} or more {resource}"));
+        if !list.metadata.next.is_empty() || items.len() >= MOST {
+            return Err(format!("there are more {resource} than are looked at"));
         }
         Ok(items.into_iter().filter_map(|item| with_kind(item, &served.gvk)).collect())
     }
